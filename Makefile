@@ -1,0 +1,57 @@
+# Everything sets itself up in .venv on first use; `make help` lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# pip prints warnings about unreachable mirrors on stderr; errors still stop make.
+STAMP := $(VENV)/.stamp
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast check format bench docs clean
+
+help:  ## List the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade 'pip>=25.1'
+
+$(STAMP)-core: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable .
+	@touch $@
+
+$(STAMP)-dev: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable '.[all]' --group test --group check
+	@touch $@ $(STAMP)-core
+
+$(STAMP)-docs: pyproject.toml | $(STAMP)-dev
+	$(PIP) --group docs
+	@touch $@
+
+demo: $(STAMP)-core  ## Audit the shipped predictions of a real network
+	$(BIN)/polycal demo
+
+test: check  ## Run every test (about ten minutes on two cores)
+	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term:skip-covered
+
+test-fast: $(STAMP)-dev  ## Run the tests that take seconds
+	$(BIN)/python -m pytest --numprocesses 2 -m 'not slow'
+
+check: $(STAMP)-dev  ## Lint, format, types, import layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)-dev  ## Rewrite the sources in the house format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(STAMP)-dev  ## Measure speed as ratios to known floors
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP)-docs  ## Build the documentation in docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+clean:  ## Remove what the targets above made
+	rm -rf $(VENV) docs/_build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Speed as ratios to known floors, measured in one run: ``python -m benchmarks``."""

@@ -1,0 +1,5 @@
+"""``python -m polycal``."""
+
+from polycal.cli import main
+
+main()

@@ -1,0 +1,112 @@
+"""Parquet and Feather, by PyArrow, which is imported when first needed."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polycal.io._arrow_columns import Table, pyarrow, read_table
+from polycal.io._atomic import replacing
+from polycal.io._raw import RawPredictions, readable
+from polycal.io._table import check_distinct, writable_names
+
+_PARQUET = "Parquet"
+_FEATHER = "Feather (Arrow IPC)"
+
+# The second limit is for cells that are lists.
+_BATCH_CELLS, _BATCH_ROWS = 1 << 22, 1 << 14
+# Larger than a batch: every group costs a piece of metadata per column.
+_GROUP_CELLS = 1 << 24
+
+
+def read_parquet(path: Path, max_bytes: int) -> RawPredictions:
+    """Read a Parquet file."""
+    with pyarrow().OSFile(str(path), "rb") as file:
+        with readable(_PARQUET):
+            parquet = pyarrow("parquet").ParquetFile(file, page_checksum_verification=True)
+            schema, n_rows = parquet.schema_arrow, parquet.metadata.num_rows
+
+        def batches(columns: Sequence[str]) -> Iterator[Any]:
+            size = min(_BATCH_ROWS, max(1, _BATCH_CELLS // len(columns)))
+            with readable(_PARQUET):
+                yield from parquet.iter_batches(batch_size=size, columns=list(columns))
+
+        return read_table(Table(schema, n_rows, batches), max_bytes)
+
+
+def read_feather(path: Path, max_bytes: int) -> RawPredictions:
+    """Read a Feather (version 2, Arrow IPC) file."""
+    ipc = pyarrow("ipc")
+    with pyarrow().OSFile(str(path), "rb") as file:
+        with readable(_FEATHER):
+            schema = ipc.open_file(file).schema
+        check_distinct(schema.names)
+        with readable(_FEATHER):
+            # From the metadata: the batches themselves may be compressed.
+            files = pyarrow("fs").LocalFileSystem()
+            n_rows = pyarrow("dataset").IpcFileFormat().make_fragment(str(path), files).count_rows()
+
+        def batches(columns: Sequence[str]) -> Iterator[Any]:
+            with readable(_FEATHER):
+                fields = [schema.get_field_index(name) for name in columns]
+                reader = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields))
+                for i in range(reader.num_record_batches):
+                    batch = reader.get_batch(i)
+                    # Lengths and offsets are as the file gave them, and may point outside its buffers.
+                    batch.validate(full=True)
+                    yield batch
+
+        return read_table(Table(schema, n_rows, batches), max_bytes)
+
+
+def write_parquet(path: Path, raw: RawPredictions) -> None:
+    """Write a Parquet file whose pages carry checksums."""
+    schema = _schema(raw)
+    with (
+        replacing(path) as file,
+        pyarrow("parquet").ParquetWriter(
+            file, schema, write_page_checksum=True, use_dictionary=["label"]
+        ) as writer,
+    ):
+        for batch in _batches(raw, schema):
+            writer.write_batch(batch)
+
+
+def write_feather(path: Path, raw: RawPredictions) -> None:
+    """Write a Feather (version 2, Arrow IPC) file, uncompressed."""
+    schema = _schema(raw)
+    with replacing(path) as file, pyarrow("ipc").new_file(file, schema) as writer:
+        for batch in _batches(raw, schema):
+            writer.write_batch(batch)
+
+
+def _schema(raw: RawPredictions) -> Any:
+    """Lay out the columns: label and weight if there are any, then the classes."""
+    pa = pyarrow()
+    fields = [
+        (name, pa.from_numpy_dtype(raw.proba.dtype))
+        for name in writable_names(raw.class_names, raw.proba.shape[1])
+    ]
+    if raw.sample_weight is not None:
+        fields.insert(0, ("weight", pa.float64()))
+    if raw.labels is not None:
+        fields.insert(0, ("label", pa.int64() if raw.class_names is None else pa.string()))
+    return pa.schema(fields)
+
+
+def _batches(raw: RawPredictions, schema: Any) -> Iterator[Any]:
+    """Cut the arrays into batches."""
+    pa = pyarrow()
+    n_rows, n_classes = raw.proba.shape
+    names = None if raw.class_names is None else pa.array(raw.class_names)
+    step = max(1, _GROUP_CELLS // n_classes)
+    for start in range(0, n_rows, step):
+        rows = slice(start, start + step)
+        columns = [pa.array(np.ascontiguousarray(column)) for column in raw.proba[rows].T]
+        if raw.sample_weight is not None:
+            columns.insert(0, pa.array(raw.sample_weight[rows]))
+        if raw.labels is not None:
+            labels = pa.array(raw.labels[rows])
+            columns.insert(0, labels if names is None else names.take(labels))
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,169 @@
+"""The columns of an Arrow table, read batch by batch into one array, so that memory holds little else."""
+
+import importlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polycal._typing import Ints
+from polycal.io._raw import RawPredictions, check_claim, readable
+from polycal.io._table import SPECIAL_COLUMNS, TEXT_COLUMNS, flags_from_codes, labels_from_codes, sort_columns
+
+_MATRIX = "proba"
+_SMALL_FLOATS: dict[str, np.dtype[Any]] = {"float": np.dtype(np.float32), "halffloat": np.dtype(np.float16)}
+
+
+@dataclass(frozen=True)
+class Table:
+    """An open file: its schema, its number of rows, and its batches with some columns only."""
+
+    schema: Any
+    n_rows: int
+    batches: Callable[[Sequence[str]], Iterator[Any]]
+
+
+def pyarrow(module: str = "") -> Any:
+    """Import PyArrow, or one of its modules, when it is first needed."""
+    try:
+        return importlib.import_module(f"pyarrow.{module}" if module else "pyarrow")
+    except ImportError as error:
+        raise ImportError(
+            "Parquet and Feather files need PyArrow, which is not installed: pip install 'polycal[arrow]'"
+        ) from error
+
+
+def read_table(table: Table, max_bytes: int) -> RawPredictions:
+    """Read a table of either form: one column per class, or one column of lists."""
+    columns = sort_columns(table.schema.names)
+    if table.n_rows == 0:
+        raise ValueError("the file has columns but no row")
+    if _MATRIX in columns.classes and _is_list(table.schema.field(_MATRIX).type):
+        class_names = _names_in_metadata(table.schema)
+        proba = _read_lists(table, max_bytes)
+        classes = class_names or ()
+    else:
+        classes, class_names = columns.classes, columns.class_names
+        proba = _read_columns(table, classes, max_bytes)
+    weight = None if columns.weight is None else _read_columns(table, (columns.weight,), max_bytes)[:, 0]
+    texts = {name: _read_codes(table, name) for name in TEXT_COLUMNS if name in columns.special}
+    return RawPredictions(
+        proba=proba,
+        labels=labels_from_codes(*texts["label"], classes) if "label" in texts else None,
+        sample_weight=weight,
+        class_names=class_names,
+        evaluation=flags_from_codes(*texts["evaluation"]) if "evaluation" in texts else None,
+    )
+
+
+def _read_columns(table: Table, names: tuple[str, ...], max_bytes: int) -> NDArray[Any]:
+    """Read columns of numbers side by side."""
+    if not names:
+        raise ValueError(
+            "there is no column of probabilities; add one column per class, its name the class name"
+        )
+    dtype = _common_dtype({name: table.schema.field(name).type for name in names})
+    out = _allocate(table.n_rows, len(names), dtype, max_bytes)
+    for start, batch in _numbered_batches(table, names):
+        rows = out[start : start + batch.num_rows]
+        for j, name in enumerate(names):
+            column = batch.column(name)
+            _refuse_null(column, name, start)
+            rows[:, j] = np.asarray(column)
+    return out
+
+
+def _read_lists(table: Table, max_bytes: int) -> NDArray[Any]:
+    """Read a column of lists, all of the same length."""
+    dtype = _common_dtype({_MATRIX: table.schema.field(_MATRIX).type.value_type})
+    out = np.empty((0, 0), dtype)
+    for start, batch in _numbered_batches(table, (_MATRIX,)):
+        lists = batch.column(_MATRIX)
+        _refuse_null(lists, _MATRIX, start)
+        lengths = np.asarray(pyarrow("compute").list_value_length(lists))
+        if start == 0:
+            out = _allocate(table.n_rows, int(lengths[0]), dtype, max_bytes)
+        if (lengths != out.shape[1]).any():
+            row = int(np.argmax(lengths != out.shape[1]))
+            raise ValueError(
+                f"{_MATRIX}[{start + row}] has {lengths[row]} entries, the first row {out.shape[1]}"
+            )
+        flat = lists.flatten()
+        _refuse_null(flat, _MATRIX, start, per_row=out.shape[1])
+        out[start : start + batch.num_rows] = np.asarray(flat).reshape(batch.num_rows, out.shape[1])
+    return out
+
+
+def _read_codes(table: Table, name: str) -> tuple[Ints, list[Any]]:
+    """Read any column as positions in the list of its distinct values."""
+    values: dict[Any, int] = {}
+    codes = np.empty(table.n_rows, dtype=np.int64)
+    for start, batch in _numbered_batches(table, (name,)):
+        column = batch.column(name)
+        _refuse_null(column, name, start)
+        if pyarrow().types.is_nested(column.type):
+            raise ValueError(f"column {name!r} holds {column.type}; give one value per row")
+        encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+        distinct = encoded.dictionary.to_pylist()
+        # A dictionary may hold values that no row has.
+        used, inverse = np.unique(np.asarray(encoded.indices), return_inverse=True)
+        known = [values.setdefault(distinct[i], len(values)) for i in used]
+        codes[start : start + batch.num_rows] = np.array(known, dtype=np.int64)[inverse]
+    return codes, list(values)
+
+
+def _numbered_batches(table: Table, names: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
+    """Yield the batches with their first row's number, and see that there are as many rows as announced."""
+    start = 0
+    for batch in table.batches(names):
+        if start + batch.num_rows <= table.n_rows and batch.num_rows:
+            yield start, batch
+        start += batch.num_rows
+    if start != table.n_rows:
+        raise ValueError(
+            f"the file is truncated or corrupt (it announces {table.n_rows} rows and holds {start})"
+        )
+
+
+def _allocate(n_rows: int, n_columns: int, dtype: np.dtype[Any], max_bytes: int) -> NDArray[Any]:
+    """Make room for the numbers, if the file does not claim too many: a few bytes can stand for billions."""
+    check_claim(n_rows * n_columns * dtype.itemsize, max_bytes)
+    return np.empty((n_rows, n_columns), dtype)
+
+
+def _refuse_null(column: Any, name: str, start: int, *, per_row: int = 1) -> None:
+    """Name the row of the first gap in a column."""
+    if column.null_count:
+        row = start + int(np.argmax(np.asarray(column.is_null()))) // per_row
+        raise ValueError(f"row {row}, column {name!r} is null; drop the row or give it a value")
+
+
+def _common_dtype(types: dict[str, Any]) -> np.dtype[Any]:
+    """Keep float32 and float16 when all columns are that; take float64 for other numbers."""
+    is_type = pyarrow().types
+    for name, kind in types.items():
+        if not (is_type.is_floating(kind) or is_type.is_integer(kind)):
+            raise ValueError(
+                f"column {name!r} holds {kind}, not floats. Every column but {', '.join(SPECIAL_COLUMNS)} is taken "
+                "for a class: call the labels 'label', and drop other columns"
+            )
+    kinds = {str(kind) for kind in types.values()}
+    return _SMALL_FLOATS.get(kinds.pop(), np.dtype(np.float64)) if len(kinds) == 1 else np.dtype(np.float64)
+
+
+def _is_list(kind: Any) -> bool:
+    """Tell whether a type is one of the list types."""
+    is_type = pyarrow().types
+    return bool(is_type.is_fixed_size_list(kind) or is_type.is_list(kind) or is_type.is_large_list(kind))
+
+
+def _names_in_metadata(schema: Any) -> tuple[str, ...] | None:
+    """Read class names from the schema's metadata: under ``class_names``, a JSON list."""
+    text = (schema.metadata or {}).get(b"class_names")
+    if text is None:
+        return None
+    with readable("JSON (class_names in the schema's metadata)"):
+        return tuple(map(str, json.loads(text)))

@@ -1,0 +1,178 @@
+"""CSV: a header, one column per class, ``label`` and the other special columns."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polycal._typing import Float64s
+from polycal.io._atomic import replacing
+from polycal.io._raw import RawPredictions, readable
+from polycal.io._table import (
+    SPECIAL_COLUMNS,
+    TEXT_COLUMNS,
+    flags_from_codes,
+    labels_from_codes,
+    sort_columns,
+    writable_names,
+)
+from polycal.sample import row_blocks, row_sums
+
+_CSV = "CSV in UTF-8"
+
+
+def read_csv(path: Path, _max_bytes: int) -> RawPredictions:
+    """Read a table. Nothing is unpacked, so there is no claim to check."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        header = _read_header(file)
+        columns = sort_columns(header)
+        values: dict[str, dict[str, int]] = {name: {} for name in TEXT_COLUMNS if name in header}
+        body = _read_body(path, file, header, values)
+    texts = {name: (body[:, header.index(name)].astype(np.int64), list(values[name])) for name in values}
+    return RawPredictions(
+        proba=_as_printed(np.take(body, [header.index(name) for name in columns.classes], axis=1)),
+        labels=labels_from_codes(*texts["label"], columns.classes) if "label" in texts else None,
+        sample_weight=None if columns.weight is None else body[:, header.index(columns.weight)],
+        class_names=columns.class_names,
+        evaluation=flags_from_codes(*texts["evaluation"]) if "evaluation" in texts else None,
+    )
+
+
+def write_csv(path: Path, raw: RawPredictions) -> None:
+    """Write numbers with the fewest digits that read back as the same float."""
+    names = writable_names(raw.class_names, raw.proba.shape[1])
+    # The label goes first: in a truncated last row it is then the probabilities that are seen to be wrong.
+    extra = {"label": _label_texts(raw), "weight": raw.sample_weight}
+    first = {name: column for name, column in extra.items() if column is not None}
+    with replacing(path) as binary:
+        file = io.TextIOWrapper(binary, encoding="utf-8", newline="")
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*first, *names])
+        for rows in row_blocks(*raw.proba.shape):
+            cells = [column[rows].tolist() for column in first.values()]
+            lists = _shortest(raw.proba[rows])
+            writer.writerows([*start, *row] for *start, row in zip(*cells, lists, strict=True))
+        # Detached, the wrapper does not close the file, which is still to be synchronised.
+        file.detach()
+
+
+def _read_header(file: TextIO) -> list[str]:
+    """Read the names of the columns."""
+    with readable(_CSV):
+        header = next(csv.reader(file), [])
+    if not any(header):
+        raise ValueError("the file is empty; the first line must name the columns: the classes and 'label'")
+    if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
+        raise ValueError("the columns are not separated by commas; save the file with ',' as separator")
+    if "" in header:
+        place = header.index("") + 1
+        raise ValueError(
+            f"column {place} has no name; name it, or if it is an index write the file without it"
+        )
+    if not set(header).difference(SPECIAL_COLUMNS):
+        raise ValueError(
+            "there is no column of probabilities; add one column per class, its name the class name"
+        )
+    return header
+
+
+def _read_body(path: Path, file: TextIO, header: list[str], values: dict[str, dict[str, int]]) -> Float64s:
+    """Read the rows as numbers; a text column gets the numbers of its distinct values, gathered in ``values``."""
+    with readable(_CSV):
+        first = next((line for line in file if line.strip()), None)
+    if first is None:
+        raise ValueError("there is a header but no row")
+    try:
+        return _parse(chain([first], file), header, values)
+    except ValueError as error:
+        _explain(path, header)
+        raise ValueError(f"cannot be read as {_CSV}: the file is truncated or corrupt ({error})") from error
+
+
+def _parse(lines: Iterable[str], header: list[str], values: dict[str, dict[str, int]]) -> Float64s:
+    """Parse rows as long as the header."""
+    body = np.loadtxt(
+        lines,
+        delimiter=",",
+        comments=None,
+        quotechar='"',
+        encoding="utf-8",
+        converters={header.index(name): _coder(codes) for name, codes in values.items()},
+        ndmin=2,
+    )
+    if body.shape[1] != len(header):
+        raise ValueError(f"the rows have {body.shape[1]} cells, the header {len(header)}")
+    return body
+
+
+def _coder(codes: dict[str, int]) -> Any:
+    """Number the distinct values of a column in order of appearance."""
+    return lambda text: codes.setdefault(text, len(codes))
+
+
+def _explain(path: Path, header: list[str]) -> None:
+    """Find the first bad line, slowly, and say what is wrong with it."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        for line, row in _rows(file):
+            if len(row) != len(header):
+                raise ValueError(
+                    f"line {line} has {len(row)} cells but the header has {len(header)}; the line is damaged, "
+                    "or a text with a comma in it needs quotes"
+                )
+            for name, cell in zip(header, row, strict=True):
+                if name not in TEXT_COLUMNS and not _is_number(cell):
+                    raise ValueError(_not_a_number(line, name, cell))
+
+
+def _rows(file: TextIO) -> Iterator[tuple[int, list[str]]]:
+    """Yield the non-empty rows below the header with their line numbers."""
+    with readable(_CSV):
+        reader = csv.reader(file)
+        next(reader)
+        yield from ((reader.line_num, row) for row in reader if row)
+
+
+def _not_a_number(line: int, name: str, cell: str) -> str:
+    """Say what a cell is instead of a number, and the likely cause."""
+    if not cell.strip():
+        return f"line {line}, column {name!r} is empty; give a number or drop the row"
+    return (
+        f"line {line}, column {name!r} is {cell[:40]!r}, which is not a number. Every column but "
+        f"{', '.join(SPECIAL_COLUMNS)} is taken for a class: call the labels 'label', and drop other columns"
+    )
+
+
+def _is_number(cell: str) -> bool:
+    """Tell whether a cell is a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _as_printed(proba: Float64s) -> NDArray[Any]:
+    """Give numbers printed from float32, or rounded, the dtype whose tolerance for row sums is theirs."""
+    drift = np.abs(row_sums(proba) - 1.0)
+    # Without the last row, if there are others: the file may have been cut in the middle of a number.
+    largest = drift[: max(1, drift.size - 1)].max()
+    return proba.astype(np.float32) if np.finfo(np.float64).eps ** 0.5 < largest < 1 else proba
+
+
+def _label_texts(raw: RawPredictions) -> NDArray[Any] | None:
+    """Give each label as its class name, or as its position when there are no names."""
+    if raw.labels is None or raw.class_names is None:
+        return raw.labels
+    texts: NDArray[Any] = np.array(raw.class_names, dtype=object)[raw.labels]
+    return texts
+
+
+def _shortest(block: NDArray[Any]) -> list[list[Any]]:
+    """Prepare rows for the writer: it prints Python's floats shortest, float32 must be text by then."""
+    rows: list[list[Any]] = (block if block.dtype == np.float64 else block.astype(np.str_)).tolist()
+    return rows

@@ -1,0 +1,108 @@
+"""What the columns of a table mean, and its labels: shared by CSV, Parquet and Feather."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polycal._typing import Bools, Ints
+
+SPECIAL_COLUMNS = ("label", "weight", "sample_weight", "evaluation")
+# What these hold is not, or not always, a number.
+TEXT_COLUMNS = ("label", "evaluation")
+_INDEX_PREFIX = "__index_level_"  # what pandas calls the columns of an index it stores
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table by their role."""
+
+    classes: tuple[str, ...]
+    special: frozenset[str]
+
+    @property
+    def weight(self) -> str | None:
+        """The column of weights, if there is one."""
+        return next((name for name in ("weight", "sample_weight") if name in self.special), None)
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """The classes' names; columns 0, 1, 2, ... are positions, which is to have no names."""
+        return None if self.classes == numbered(len(self.classes)) else self.classes
+
+
+def numbered(n_classes: int) -> tuple[str, ...]:
+    """Name the columns of classes that have no names."""
+    return tuple(map(str, range(n_classes)))
+
+
+def check_distinct(names: Sequence[str]) -> None:
+    """Refuse two columns of the same name."""
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"two columns are called {twice!r}; rename one of them")
+
+
+def sort_columns(names: Sequence[str]) -> Columns:
+    """Find the role of each column: a class, unless its name is a special one."""
+    check_distinct(names)
+    if "weight" in names and "sample_weight" in names:
+        raise ValueError("there are columns 'weight' and 'sample_weight'; keep one")
+    classes = (n for n in names if n not in SPECIAL_COLUMNS and not n.startswith(_INDEX_PREFIX))
+    return Columns(tuple(classes), frozenset(names).intersection(SPECIAL_COLUMNS))
+
+
+def writable_names(class_names: tuple[str, ...] | None, n_classes: int) -> tuple[str, ...]:
+    """Name one column per class, refusing names that would be read back as something else."""
+    if class_names is None:
+        return numbered(n_classes)
+    for name in class_names:
+        if name in SPECIAL_COLUMNS or not name or name.startswith(_INDEX_PREFIX):
+            raise ValueError(
+                f"a table cannot have a class column called {name!r}; rename the class or write .npz"
+            )
+    return class_names
+
+
+def labels_from_codes(codes: Ints, values: Sequence[Any], classes: tuple[str, ...]) -> Ints:
+    """Turn labels, given as positions in a list of distinct values, into positions among the classes.
+
+    Values are class names if all of them are; otherwise whole numbers, which are positions already.
+    """
+    position = {name: i for i, name in enumerate(classes)}
+    found = [position.get(str(value)) for value in values]
+    if None in found:
+        by_name, found = found, [_whole(value) for value in values]
+    if None in found:
+        # Where some are names, the offender is the one that is not.
+        bad = by_name.index(None) if any(index is not None for index in by_name) else found.index(None)
+        raise ValueError(
+            f"label[{int(np.argmax(codes == bad))}] is {values[bad]!r:.40}: labels must all be class names "
+            f"({_some(classes)}), or all whole numbers, positions counted from 0"
+        )
+    return np.array(found, dtype=np.int64)[codes]
+
+
+def flags_from_codes(codes: Ints, values: Sequence[Any]) -> Bools:
+    """Turn true and false, in any spelling a table has for them, into a boolean array."""
+    found = [_FLAGS.get(str(value).strip().lower()) for value in values]
+    if None in found:
+        bad = found.index(None)
+        raise ValueError(f"evaluation[{int(np.argmax(codes == bad))}] is {values[bad]!r}; use true or false")
+    return np.array(found, dtype=np.bool_)[codes]
+
+
+def _whole(value: Any) -> int | None:
+    """Read a whole number, also when it is text or was made a float by missing values elsewhere."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return int(number) if abs(number) < 2**53 and number.is_integer() else None
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """List the first few names."""
+    return ", ".join(map(repr, names[:4])) + (", ..." if len(names) > 4 else "") or "the file has none"

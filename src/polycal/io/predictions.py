@@ -1,0 +1,228 @@
+"""Read and write predictions: the format is chosen by the file's suffix."""
+
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polycal import _typing
+from polycal._typing import Floats
+from polycal._validation import check_choice, check_integer, check_proba, check_sample, check_weight
+from polycal.io._formats import Format, format_of
+from polycal.io._npz import map_npy
+from polycal.io._raw import DEFAULT_MAX_BYTES, RawPredictions, check_file, named
+from polycal.sample import Sample
+
+Part = Literal["all", "calibration", "evaluation"]
+
+
+def read_predictions(
+    path: _typing.Path, *, labels: Any = None, part: Part = "all", max_bytes: int = DEFAULT_MAX_BYTES
+) -> Sample:
+    r"""Read predictions with their labels from a file, and validate them.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; its suffix tells the format.
+
+        - ``.npz``: arrays ``proba`` or ``logits``, of shape (n, k), and ``labels``; optionally ``weight``,
+          ``class_names`` (text) and ``evaluation`` (boolean). Other arrays are not looked at.
+        - ``.npy``: the probabilities alone, memory-mapped; labels, weights and class names come from
+          ``<name>.labels.npy``, ``<name>.weight.npy`` and ``<name>.class_names.json`` beside it.
+        - ``.csv``, ``.parquet``, ``.feather``: a column ``label``; optionally ``weight`` and ``evaluation``; every
+          other column is a class, its name the class name. Columns called 0, 1, 2, ... are classes without names.
+          Instead of columns, Parquet and Feather may hold one column ``proba`` of lists, with the class names as
+          a JSON list under ``class_names`` in the schema's metadata.
+
+        The labels of a table are class names if all of them are, otherwise positions counted from 0.
+    labels : array-like or path to an ``.npy`` file, optional
+        The labels, for a file that has none.
+    part : {"all", "calibration", "evaluation"}
+        Which rows to return, for a file that marks the rows of its evaluation part.
+    max_bytes : int
+        Refuse a file that claims to unpack to more than this (16 GiB).
+
+    Returns
+    -------
+    Sample
+        The validated predictions. A C-contiguous float ``.npy`` whose rows sum to 1 stays memory-mapped.
+
+    Notes
+    -----
+    No pickle is ever loaded and nothing in a file is evaluated. A damaged file is a ``ValueError`` that names it;
+    what no format but ``.npz`` and checksummed Parquet can show is a changed digit, and CSV cannot show that whole
+    rows are missing at its end. Numbers in a CSV file are float64, or float32 if their rows sum to 1 to that
+    precision only, as those printed from float32 do.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from polycal.io import read_predictions
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "predictions.csv")
+    ...     _ = path.write_text("cat,dog,label\n0.9,0.1,cat\n0.25,0.75,dog\n")
+    ...     sample = read_predictions(path)
+    >>> sample
+    Sample(n_samples=2, n_classes=2, float64)
+    >>> sample.class_names, sample.labels
+    (('cat', 'dog'), array([0, 1]))
+    """
+    check_choice(part, "part", ("all", "calibration", "evaluation"))
+    path, file_format, raw = _read(path, max_bytes)
+    with named(path):
+        sample = check_sample(
+            _labels(raw, labels, file_format),
+            raw.proba,
+            sample_weight=raw.sample_weight,
+            class_names=raw.class_names,
+            from_logits=raw.from_logits,
+        )
+        return sample if part == "all" else _select(sample, raw.evaluation, part, file_format)
+
+
+def read_probabilities(
+    path: _typing.Path, *, max_bytes: int = DEFAULT_MAX_BYTES
+) -> tuple[Floats, tuple[str, ...] | None]:
+    r"""Read probabilities from a file that need not have labels, and validate them.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, as for `read_predictions`.
+    max_bytes : int
+        Refuse a file that claims to unpack to more than this (16 GiB).
+
+    Returns
+    -------
+    proba : ndarray of shape (n_samples, n_classes)
+        The probabilities.
+    class_names : tuple of str, or None
+        The class names, if the file has any.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from polycal.io import read_probabilities
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "new.csv")
+    ...     _ = path.write_text("cat,dog\n0.9,0.1\n")
+    ...     read_probabilities(path)
+    (array([[0.9, 0.1]]), ('cat', 'dog'))
+    """
+    path, _, raw = _read(path, max_bytes)
+    with named(path):
+        return check_proba(raw.proba, class_names=raw.class_names, from_logits=raw.from_logits)
+
+
+def write_predictions(
+    path: _typing.Path, y_true: Any, y_proba: Any, *, sample_weight: Any = None, class_names: Any = None
+) -> None:
+    """Validate predictions and write them to a file, in one piece.
+
+    The file appears under its name only when it is complete; an old one is there until then. (An ``.npy`` array
+    and the files beside it are each written in one piece, the array last.)
+
+    Parameters
+    ----------
+    path : str or path
+        The file to write; its suffix tells the format, see `read_predictions`.
+    y_true : array-like of shape (n_samples,), or None
+        Labels: class indices or names. None writes probabilities alone.
+    y_proba : array-like of shape (n_samples, n_classes)
+        Predicted probabilities.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights.
+    class_names : list of str, optional
+        Class names, in column order.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from polycal.io import read_predictions, write_predictions
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "predictions.npz")
+    ...     write_predictions(path, ["dog", "cat"], [[0.3, 0.7], [0.8, 0.2]], class_names=["cat", "dog"])
+    ...     read_predictions(path).labels
+    array([1, 0])
+    """
+    path = Path(path)
+    file_format = format_of(path)
+    raw = _checked(y_true, y_proba, sample_weight, class_names)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file to write")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
+    with named(path):
+        file_format.write(path, raw)
+
+
+def _read(path: _typing.Path, max_bytes: int) -> tuple[Path, Format, RawPredictions]:
+    """Read a file by its suffix."""
+    check_integer(max_bytes, "max_bytes", minimum=1)
+    path = Path(path)
+    check_file(path)
+    file_format = format_of(path)
+    with named(path):
+        return path, file_format, file_format.read(path, max_bytes)
+
+
+def _labels(raw: RawPredictions, given: Any, file_format: Format) -> Any:
+    """Take the labels from the file or from the argument, whichever has them."""
+    if raw.labels is not None:
+        if given is not None:
+            raise ValueError("the file has labels of its own; leave out labels=")
+        return raw.labels
+    if given is None:
+        raise ValueError(f"the file has no labels; give it {file_format.labels}, or pass labels=")
+    if not isinstance(given, str | PathLike):
+        return given
+    path = Path(given)
+    check_file(path)
+    if path.suffix.lower() != ".npy":
+        raise ValueError(f"labels={str(given)!r} must be an .npy file, or an array")
+    with named(path):
+        return map_npy(path)
+
+
+def _select(sample: Sample, evaluation: NDArray[Any] | None, part: Part, file_format: Format) -> Sample:
+    """Take the rows of one part."""
+    if evaluation is None:
+        raise ValueError(
+            f"the file does not mark its parts, so part={part!r} cannot be read; {file_format.parts}"
+        )
+    if evaluation.dtype != np.bool_ or evaluation.shape != (sample.n_samples,):
+        raise ValueError(
+            f"evaluation must be one boolean per row, {sample.n_samples} in all; got shape {evaluation.shape} of "
+            f"{evaluation.dtype}"
+        )
+    rows = evaluation if part == "evaluation" else ~evaluation
+    if not rows.any():
+        raise ValueError(f"the file marks no row of the {part} part")
+    chosen = sample.take(rows)
+    if chosen.sample_weight is not None:
+        # All the weight may lie in the other part.
+        check_weight(chosen.sample_weight)
+    return chosen
+
+
+def _checked(y_true: Any, y_proba: Any, sample_weight: Any, class_names: Any) -> RawPredictions:
+    """Pass what is to be written through the gate."""
+    if y_true is not None:
+        sample = check_sample(y_true, y_proba, sample_weight=sample_weight, class_names=class_names)
+        return RawPredictions(
+            sample.proba,
+            labels=sample.labels,
+            sample_weight=sample.sample_weight,
+            class_names=sample.class_names,
+        )
+    proba, names = check_proba(y_proba, class_names=class_names)
+    weight = None if sample_weight is None else check_weight(sample_weight)
+    if weight is not None and weight.size != proba.shape[0]:
+        raise ValueError(f"sample_weight has {weight.size} entries but y_proba has {proba.shape[0]} rows")
+    return RawPredictions(proba, sample_weight=weight, class_names=names)

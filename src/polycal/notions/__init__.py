@@ -1,0 +1,1 @@
+"""Notions of calibration: what being calibrated means. One file each."""

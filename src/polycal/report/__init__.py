@@ -1,0 +1,1 @@
+"""Rendering: plain dictionaries of results in, text for people out. Nothing is computed here."""

@@ -1,0 +1,92 @@
+"""What every witness can do: evaluate, correlate, describe itself, be saved."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polycal._typing import Float64s, Floats
+from polycal._validation import check_proba
+from polycal.sample import Sample, row_blocks
+
+State = dict[str, NDArray[Any]]
+
+
+class Witness(ABC):
+    """A function w from predictions to [-1, 1]^k whose correlation with the residual, E <y - v, w(v)>, is evidence.
+
+    Call it on ``(m, k)`` probabilities to get its ``(m, k)`` values. Anybody can evaluate a witness on data
+    it was not found on: that is what makes a finding checkable.
+
+    Attributes
+    ----------
+    n_classes : int
+        k, the number of classes.
+    class_names : tuple of str, or None
+        Names used by `describe`.
+    """
+
+    kind: ClassVar[str]
+    families: ClassVar[dict[str, type["Witness"]]] = {}
+
+    n_classes: int
+    class_names: tuple[str, ...] | None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "kind" in cls.__dict__:
+            Witness.families[cls.kind] = cls
+
+    @abstractmethod
+    def evaluate(self, proba: Floats) -> Float64s:
+        """Values at trusted ``(m, k)`` predictions: ``(m, k)``, in [-1, 1]."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What the witness looks at, in words and class names."""
+
+    @abstractmethod
+    def state(self) -> State:
+        """The arrays that define the witness (without sizes and names)."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, state: State, n_classes: int, class_names: tuple[str, ...] | None) -> "Witness":
+        """Rebuild the witness from `state`."""
+
+    def __call__(self, y_proba: Any) -> Float64s:
+        """Evaluate at ``(m, k)`` predictions, in blocks."""
+        proba, _ = check_proba(y_proba)
+        self._check_width(proba)
+        out = np.empty(proba.shape)
+        for rows in row_blocks(*proba.shape):
+            out[rows] = self.evaluate(proba[rows])
+        return out
+
+    def correlations(self, sample: Sample) -> Float64s:
+        """``<y - v, w(v)>`` of each row: in [-2, 2], with mean 0 for calibrated predictions."""
+        self._check_width(sample.proba)
+        out = np.empty(sample.n_samples)
+        for rows in row_blocks(sample.n_samples, sample.n_classes):
+            weight = self.evaluate(sample.proba[rows])
+            hit = np.take_along_axis(weight, sample.labels[rows, None], axis=1)[:, 0]
+            out[rows] = hit - np.einsum("ij,ij->i", weight, sample.proba[rows])
+        return out
+
+    def correlation(self, sample: Sample) -> float:
+        """The weighted mean of `correlations`."""
+        return float(np.average(self.correlations(sample), weights=sample.sample_weight))
+
+    def name(self, class_index: int) -> str:
+        """The class's name, or its index as text."""
+        return str(class_index) if self.class_names is None else self.class_names[class_index]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.describe()})"
+
+    def _check_width(self, proba: Floats) -> None:
+        if proba.shape[1] != self.n_classes:
+            raise ValueError(
+                f"y_proba has {proba.shape[1]} classes but the witness was found on {self.n_classes}."
+            )

@@ -1,0 +1,102 @@
+import json
+
+import pytest
+import yaml
+
+from polycal.io import groups as groups_module
+from polycal.io import read_groups
+
+GROUPS = {"animal": ["cat", "dog"], "first": [0, 1], "été": ["no"]}
+
+
+def write(tmp_path, text, suffix=".yaml"):
+    path = tmp_path / f"groups{suffix}"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".json", ".yaml", ".yml", ".YAML"])
+def test_groups_in_file_order(tmp_path, suffix):
+    dump = json.dumps if suffix == ".json" else lambda groups: yaml.safe_dump(groups, sort_keys=False)
+    found = read_groups(write(tmp_path, dump(GROUPS), suffix))
+    assert found == GROUPS
+    assert list(found) == list(GROUPS)
+
+
+def test_a_byte_order_mark(tmp_path):
+    assert read_groups(write(tmp_path, "\ufeff" + json.dumps(GROUPS), ".json")) == GROUPS
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "must map each group's name to its classes.*it holds nothing"),
+        ("[cat, dog]", "it holds a list"),
+        ("{}", "it holds an empty mapping"),
+        ("cat", "it holds the str 'cat'"),
+        ("animal: []", "group 'animal' must be a list of at least one class.*it is an empty list"),
+        ("animal: cat", "group 'animal' .* it is the str 'cat'"),
+        ("animal: {cat: 1}", "group 'animal' .* it is a mapping"),
+        ("animal:", "group 'animal' .* it is nothing"),
+        ("animal: [cat, no]", "group 'animal' holds the bool False, not a class; put quotes around"),
+        ("animal: [1.5]", "group 'animal' holds the float 1.5"),
+        ("animal: [2020-01-01]", "group 'animal' holds the date"),
+        ("animal: [[cat]]", "group 'animal' holds a list"),
+        ("animal: [null]", "group 'animal' holds nothing"),
+        ("1: [cat]", "a group's name is the int 1, not text; put quotes around it"),
+        ("a: [cat]\na: [dog]", "'a' is given twice"),
+        ("a: [cat", "cannot be read as YAML"),
+        ("a: [cat]\n---\nb: [dog]", "cannot be read as YAML"),
+        ("? [a]\n: [cat]", "cannot be read as YAML"),
+        ("a: !!python/object/apply:os.getcwd []", "cannot be read as YAML"),
+        ("a: &a [cat]\n<<: {b: [dog]}", "cannot be read as YAML"),
+        ("a: &a [*a]", "group 'a' holds a list"),
+        ("a: " + "[" * 5000, "nested too deeply|cannot be read as YAML"),
+    ],
+)
+def test_bad_yaml(tmp_path, text, message):
+    path = write(tmp_path, text)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_groups(path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": ["cat"], "a": ["dog"]}', "'a' is given twice"),
+        ('{"a": ["cat"]', "cannot be read as JSON"),
+        ('{"a": [NaN]}', "group 'a' holds the float nan"),
+        ('{"a": [true]}', "group 'a' holds the bool True"),
+        ("null", "it holds nothing"),
+        ("[" * 100_000, "nested too deeply|cannot be read as JSON"),
+    ],
+)
+def test_bad_json(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_groups(write(tmp_path, text, ".json"))
+
+
+def test_a_billion_laughs_are_neither_expanded_nor_printed(tmp_path):
+    lines = ["a0: &a0 [lol]"] + [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 40)]
+    with pytest.raises(ValueError, match="group 'a1' holds a list") as caught:
+        read_groups(write(tmp_path, "\n".join(lines)))
+    assert len(str(caught.value)) < 400
+
+
+def test_size_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(groups_module, "MAX_GROUPS_BYTES", 10)
+    with pytest.raises(ValueError, match="has 18 bytes; groups may take up to 10"):
+        read_groups(write(tmp_path, "animal: [cat, dog]"))
+
+
+def test_wrong_files(tmp_path):
+    with pytest.raises(ValueError, match=r"'.txt' is not one of .yaml, .yml, .json"):
+        read_groups(write(tmp_path, "a: [b]", ".txt"))
+    with pytest.raises(
+        FileNotFoundError, match=r"group\.txt: there is no such file; did you mean groups\.txt\?"
+    ):
+        read_groups(tmp_path / "group.txt")
+    (tmp_path / "latin.json").write_bytes('{"é": ["a"]}'.encode("latin-1"))
+    with pytest.raises(ValueError, match="cannot be read as text in UTF-8"):
+        read_groups(tmp_path / "latin.json")

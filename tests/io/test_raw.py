@@ -1,0 +1,31 @@
+from pathlib import Path
+
+import pytest
+
+from polycal.io._raw import check_claim, named, readable
+
+
+def damage(error):
+    with named(Path("a.x")), readable("an X"):
+        raise error
+
+
+@pytest.mark.parametrize("error", [KeyError("k"), OSError("o"), RuntimeError(""), ValueError("one\ntwo")])
+def test_any_failure_of_a_decoder_is_a_damaged_file(error):
+    with pytest.raises(
+        ValueError, match=r"^a\.x: cannot be read as an X: the file is truncated or corrupt \(\w+"
+    ):
+        damage(error)
+
+
+def test_want_of_memory_is_not_said_to_be_damage():
+    with pytest.raises(MemoryError, match=r"^a\.x: there is not memory enough, or the sizes"):
+        damage(MemoryError("malloc failed"))
+
+
+def test_a_claim_may_reach_the_limit():
+    check_claim(10, 10)
+    with pytest.raises(
+        ValueError, match=r"\(11 bytes\), more than the limit of .* \(10 bytes\).* max_bytes=11"
+    ):
+        check_claim(11, 10)

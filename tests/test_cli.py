@@ -1,0 +1,74 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import polycal as pc
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    proba, labels = rng.dirichlet(np.ones(3), 60), rng.integers(0, 3, 60)
+    pc.write_predictions(tmp_path / "p.npz", labels, proba, class_names=["cat", "dog", "car"])
+    (tmp_path / "g.yaml").write_text("animal: [cat, dog]\n")
+    return tmp_path
+
+
+def run(*args):
+    return subprocess.run(
+        [sys.executable, "-m", "polycal", *map(str, args)], capture_output=True, text=True, check=False
+    )
+
+
+def test_audit_prints_a_table(files):
+    done = run("audit", files / "p.npz", "--groups", files / "g.yaml")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "60 predictions over 3 classes" in done.stdout
+    assert "animal" in done.stdout
+
+
+def test_audit_prints_json(files):
+    done = run("audit", files / "p.npz", "--groups", files / "g.yaml", "--json")
+    sample = pc.read_predictions(files / "p.npz")
+    result = json.loads(done.stdout)
+    expected = pc.smooth_calibration_error(sample.labels, sample.proba, subset=[0, 1])
+    assert result["groups"][0]["smooth_error"] == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.npz"], "nowhere.npz"),
+        (["p.npz", "--groups", "p.npz"], "p.npz"),
+        (["p.npz", "--part", "evaluation"], "evaluation"),
+        (["p.npz", "--part", "weekend"], "weekend"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_two(files, arguments, message):
+    paths = [files / a if "." in a else a for a in arguments]
+    done = run("audit", *paths)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_demo_explains_itself():
+    done = run("demo")
+    assert done.returncode == 0
+    words = " ".join(done.stdout.split())
+    assert "is it footwear?" in words
+    assert "times as much" in words
+
+
+def test_the_demo_speaks_json():
+    assert json.loads(run("demo", "--json").stdout)["n_samples"] == 10_000
+
+
+def test_version():
+    assert run("--version").stdout.strip() == f"polycal {pc.__version__}"
