@@ -264,3 +264,11 @@ def test_choices():
     assert check_choice("a", "letter", ("a", "b")) == "a"
     with pytest.raises(ValueError, match="letter must be one of 'a', 'b'; got 'c'"):
         check_choice("c", "letter", ("a", "b"))
+
+
+def test_each_row_is_judged_by_itself():
+    proba = np.random.default_rng(0).dirichlet(np.ones(4), 60).astype(np.float32)
+    proba[::7] *= np.float32(1 + 1e-5)
+    whole = check_proba(proba)[0]
+    parts = np.concatenate([check_proba(proba[i : i + 7])[0] for i in range(0, 60, 7)])
+    np.testing.assert_array_equal(whole, parts)

@@ -186,17 +186,25 @@ def _object_to_float(array: NDArray[Any], name: str) -> Floats:
 
 
 def _check_rows(array: Floats, name: str) -> Floats:
-    """Rows finite, non-negative and summing to 1; drift within the dtype's tolerance is renormalised."""
+    """Rows finite, non-negative and summing to 1; drift within the dtype's tolerance is renormalised.
+
+    Each row is judged by itself, so that any part of a sample is treated as it is within the whole.
+    """
+    out = np.ascontiguousarray(array, dtype=np.promote_types(array.dtype, np.float32))
     eps = float(np.finfo(array.dtype).eps)
-    clean = array.dtype != np.float16
     for rows in row_blocks(*array.shape):
+        total = _row_totals(array[rows], name, rows.start, eps)
         # Two units in the last place are what a softmax leaves; beyond them a copy is worth it.
-        clean &= _block_drift(array[rows], name, rows.start, eps) <= 2 * eps
-    return np.ascontiguousarray(array) if clean else _renormalised(array)
+        drifting = np.flatnonzero(np.abs(total - 1.0) > 2 * float(np.finfo(out.dtype).eps))
+        if drifting.size:
+            out = out.copy() if np.may_share_memory(out, array) else out
+            block = np.maximum(array[rows][drifting], 0, dtype=np.float64)
+            out[rows][drifting] = block / row_sums(block)[:, None]
+    return out
 
 
-def _block_drift(block: Floats, name: str, start: int, eps: float) -> float:
-    """How far the block is from the simplex: the largest of |row sum - 1| and the (tiny) negatives."""
+def _row_totals(block: Floats, name: str, start: int, eps: float) -> Float64s:
+    """Row sums of a block that passes; a row with a (tiny) negative gets sum 2, to be renormalised."""
     total = row_sums(block)
     _refuse(
         name,
@@ -206,24 +214,14 @@ def _block_drift(block: Floats, name: str, start: int, eps: float) -> float:
         "Drop or repair that row.",
         start,
     )
-    low = float(block.min())
-    if low < -eps:
-        _refuse(
-            name, block.min(axis=1), block.min(axis=1) < -eps, "holds a negative probability:", _LOGITS, start
-        )
-    drift = np.abs(total - 1.0)
+    low = None
+    if block.min() < 0:
+        low = block.min(axis=1)
+        _refuse(name, low, low < -eps, "holds a negative probability:", _LOGITS, start)
     allowed = f"Rows of {block.dtype} may be off by {eps**0.5:.2g}: divide by the row sums. "
-    _refuse(name, total, drift > eps**0.5, "does not sum to 1; its sum is", allowed + _LOGITS, start)
-    return float(drift.max()) if low >= 0 else 1.0
-
-
-def _renormalised(array: Floats) -> Floats:
-    """A copy (float16 becomes float32) with tiny negatives set to 0 and rows divided by their sums."""
-    out = np.empty(array.shape, dtype=np.promote_types(array.dtype, np.float32))
-    for rows in row_blocks(*array.shape):
-        block = np.maximum(array[rows], 0, dtype=np.float64)
-        out[rows] = block / block.sum(axis=1, keepdims=True)
-    return out
+    off = np.abs(total - 1.0) > eps**0.5
+    _refuse(name, total, off, "does not sum to 1; its sum is", allowed + _LOGITS, start)
+    return total if low is None else np.where(low < 0, 2.0, total)
 
 
 def _softmax(logits: Floats, name: str) -> Floats:

@@ -59,12 +59,14 @@ def log_loss(
 
     Parameters
     ----------
-    y_true, y_proba, sample_weight, class_names, from_logits
+    y_true, y_proba
         As for `smooth_calibration_error`.
     eps : float, optional
         Probabilities of the true class below this count as this. By default the machine epsilon of the
         predictions' dtype (as in scikit-learn), so that one exact zero does not make the score infinite;
         pass 0 for the score as defined.
+    sample_weight, class_names, from_logits
+        As for `smooth_calibration_error`.
 
     Returns
     -------

@@ -29,8 +29,8 @@ class SmoothCurve:
     monotone : ndarray of shape (n_samples,)
         S: the nearest monotone curve between 0 and R.
     phi : LipschitzFunction
-        The 1-Lipschitz function whose correlation with the residual is ``value``. Where it is positive
-        the event is more frequent than predicted, where it is negative less frequent.
+        The 1-Lipschitz function whose correlation with the residual is ``value``. It falls where F lies above
+        S, rises where F lies below, and reaches 1 (or -1, if the event is rarer than predicted) where S moves.
     question : str
         What was asked, in words.
     """

@@ -8,8 +8,9 @@ import numpy as np
 
 from polycal.io._arrow_columns import Table, pyarrow, read_table
 from polycal.io._atomic import replacing
-from polycal.io._raw import RawPredictions, readable
-from polycal.io._table import check_distinct, writable_names
+from polycal.io._ipc import read_claim
+from polycal.io._raw import RawPredictions, check_claim, readable
+from polycal.io._table import writable_names
 
 _PARQUET = "Parquet"
 _FEATHER = "Feather (Arrow IPC)"
@@ -41,11 +42,8 @@ def read_feather(path: Path, max_bytes: int) -> RawPredictions:
     with pyarrow().OSFile(str(path), "rb") as file:
         with readable(_FEATHER):
             schema = ipc.open_file(file).schema
-        check_distinct(schema.names)
-        with readable(_FEATHER):
-            # From the metadata: the batches themselves may be compressed.
-            files = pyarrow("fs").LocalFileSystem()
-            n_rows = pyarrow("dataset").IpcFileFormat().make_fragment(str(path), files).count_rows()
+            n_rows, n_bytes = read_claim(path)
+        check_claim(n_bytes, max_bytes)
 
         def batches(columns: Sequence[str]) -> Iterator[Any]:
             with readable(_FEATHER):

@@ -39,7 +39,7 @@ def pyarrow(module: str = "") -> Any:
 def read_table(table: Table, max_bytes: int) -> RawPredictions:
     """Read a table of either form: one column per class, or one column of lists."""
     columns = sort_columns(table.schema.names)
-    if table.n_rows == 0:
+    if table.n_rows <= 0:
         raise ValueError("the file has columns but no row")
     if _MATRIX in columns.classes and _is_list(table.schema.field(_MATRIX).type):
         class_names = _names_in_metadata(table.schema)

@@ -38,16 +38,11 @@ def numbered(n_classes: int) -> tuple[str, ...]:
     return tuple(map(str, range(n_classes)))
 
 
-def check_distinct(names: Sequence[str]) -> None:
-    """Refuse two columns of the same name."""
+def sort_columns(names: Sequence[str]) -> Columns:
+    """Find the role of each column: a class, unless its name is a special one."""
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise ValueError(f"two columns are called {twice!r}; rename one of them")
-
-
-def sort_columns(names: Sequence[str]) -> Columns:
-    """Find the role of each column: a class, unless its name is a special one."""
-    check_distinct(names)
     if "weight" in names and "sample_weight" in names:
         raise ValueError("there are columns 'weight' and 'sample_weight'; keep one")
     classes = (n for n in names if n not in SPECIAL_COLUMNS and not n.startswith(_INDEX_PREFIX))

@@ -31,8 +31,9 @@ class ErrorEstimate:
     n_samples : int
         Number of rows.
     witness : Witness or None
-        A weight function whose correlation with the residual on this sample is `value` (for an upper bound:
-        at most `value`). None where there is none to show.
+        A weight function of the notion's family whose correlation with the residual on this sample is
+        `value`; for an upper bound at most that. Where `value` is a mean, a sum or another norm than the
+        supremum over weights, the witness is that of the supremum. None where there is none to show.
     """
 
     value: float

@@ -1,0 +1,138 @@
+"""The documentation keeps up with the code: names, words, links, examples."""
+
+import doctest
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import polycal as pc
+
+ROOT = Path(__file__).parents[1]
+SOURCE = Path(pc.__file__).parent
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *PAGES]
+FILES = [*TEXTS, ROOT / "NOTICE", ROOT / "CITATION.cff", *sorted((ROOT / "examples").glob("*.py"))]
+# The ideas that have a word of their own. Those that the code does not know yet need no entry.
+VOCABULARY = (
+    "sample",
+    "group",
+    "notion",
+    "error",
+    "auditor",
+    "witness",
+    "certificate",
+    "audit",
+    "calibrator",
+)
+
+
+def by_name(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def defined_names():
+    """The names of all functions, classes and modules of the package, in lower case with spaces."""
+    for file in SOURCE.rglob("*.py"):
+        for name in [
+            file.stem,
+            *re.findall(r"^\s*(?:def|class) (\w+)", file.read_text(), flags=re.MULTILINE),
+        ]:
+            yield re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", name).lower()
+
+
+def api_entries():
+    """What the API page lists, and the modules it mentions as `polycal.module`."""
+    text = (ROOT / "docs" / "api.md").read_text()
+    return re.findall(r"^ {3}([\w.]+)$", text, flags=re.MULTILINE), re.findall(r"`polycal\.(\w+)`", text)
+
+
+@pytest.mark.parametrize("name", pc.__all__)
+def test_every_public_name_is_in_the_api_page(name):
+    listed, mentioned = api_entries()
+    assert name in {*listed, *mentioned}
+
+
+def test_the_api_page_lists_only_what_exists():
+    for entry in api_entries()[0]:
+        module, _, name = entry.rpartition(".")
+        assert hasattr(getattr(pc, module) if module else pc, name), entry
+
+
+def test_every_notion_is_in_the_guides():
+    notions = [name for name in pc.__all__ if isinstance(getattr(pc, name), type)]
+    notions = [name for name in notions if issubclass(getattr(pc, name), pc.Notion) and name != "Notion"]
+    for page in ("how-to-choose.md", "theory.md"):
+        text = (ROOT / "docs" / page).read_text()
+        assert [name for name in notions if name not in text] == []
+
+
+def test_the_glossary_has_every_word_the_code_uses():
+    words = set(" ".join(defined_names()).split())
+    used = {word for word in VOCABULARY if word in words or f"{word}s" in words}
+    terms = re.findall(
+        r"^(\w[\w ]*)\n {4}\w", (ROOT / "docs" / "glossary.md").read_text(), flags=re.MULTILINE
+    )
+    assert {"sample", "group", "notion", "error", "audit"} <= used
+    assert used - set(terms) == set()
+
+
+def test_every_layer_is_explained():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    layers = " | ".join(settings["tool"]["importlinter"]["contracts"][0]["layers"]).split(" | ")
+    # In brackets: a module that need not exist yet.
+    required = {module for module in layers if not module.startswith("(")}
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "how-it-works.md").read_text(), flags=re.MULTILINE)
+    explained = {module for row in rows for module in re.findall(r"`(\w+)`", row)}
+    assert required <= explained <= {module.strip("()") for module in layers}
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=by_name)
+def test_relative_links_exist(path):
+    text = path.read_text()
+    links = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(
+        r"^```\{(?:image|include)\} (\S+)", text, re.MULTILINE
+    )
+    files = [link.partition("#")[0] for link in links if not re.match(r"\w+:", link)]
+    assert [file for file in files if not (path.parent / file).exists()] == []
+
+
+@pytest.mark.parametrize("path", [path for path in TEXTS if ">>>" in path.read_text()], ids=by_name)
+def test_examples_run(path):
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    result = doctest.testfile(str(path), module_relative=False, optionflags=flags, encoding="utf-8")
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_the_figure_is_made_by_its_script(tmp_path):
+    output = tmp_path / "figure.png"
+    script = ROOT / "examples" / "plot_first_look.py"
+    subprocess.run([sys.executable, "-W", "error", str(script), str(output)], check=True, timeout=120)
+    signature = b"\x89PNG\r\n\x1a\n"
+    assert output.read_bytes().startswith(signature)
+    assert (ROOT / "docs" / "images" / "cumulative.png").read_bytes().startswith(signature)
+
+
+def test_the_citation_is_complete():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert citation["cff-version"] == "1.2.0"
+    assert citation["authors"] == [{"name": "The polycal developers"}]
+    for reference in citation["references"]:
+        assert {"type", "title", "authors"} <= set(reference)
+
+
+def test_the_shipped_data_is_credited():
+    notice = (ROOT / "NOTICE").read_text()
+    assert "Copyright © 2017 Zalando SE" in notice
+    assert [file.name for file in (SOURCE / "data").glob("*.npz") if file.name not in notice] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=by_name)
+def test_nothing_is_left_to_do(path):
+    assert re.search(r"TODO|FIXME|XXX", path.read_text()) is None
