@@ -51,12 +51,14 @@ def test_float16_becomes_float32_and_is_renormalised():
         tuple(map(tuple, PROBA)),
         PROBA.astype(object),
         PROBA.astype(np.longdouble),
+        PROBA.astype(">f8"),
     ],
-    ids=["fortran", "strided", "reversed", "list", "tuple", "object", "longdouble"],
+    ids=["fortran", "strided", "reversed", "list", "tuple", "object", "longdouble", "big-endian"],
 )
 def test_layouts(proba):
     out = sample_of(proba).proba
     assert out.flags.c_contiguous
+    assert out.dtype.isnative
     np.testing.assert_array_equal(out, PROBA)
 
 
@@ -99,6 +101,7 @@ def test_logits_only_when_said_so(dtype):
         np.array([2, 1], dtype=object),
         np.array(["c", "b"]),
         np.array(["c", "b"], dtype=object),
+        np.array([b"c", b"b"]),
     ],
 )
 def test_labels(labels):
@@ -159,6 +162,8 @@ def test_weights_are_float64():
         ({"sample_weight": [1.0, -1.0]}, r"sample_weight\[1\] is negative: -1"),
         ({"sample_weight": [np.nan, 1.0]}, r"sample_weight\[0\] is not finite"),
         ({"sample_weight": [0.0, 0.0]}, "sample_weight sums to 0"),
+        ({"sample_weight": [1e308, 1e308]}, "sample_weight sums to inf"),
+        ({"labels": np.array([2**63, 1], dtype=np.uint64)}, r"y_true\[0\] is outside 0..2: 9.22337204e\+18"),
         ({"sample_weight": [[1.0], [1.0]]}, "sample_weight must be of shape"),
         (
             {"proba": [[np.nan, 0.0], [0.0, 0.0]], "from_logits": True},
@@ -272,3 +277,12 @@ def test_each_row_is_judged_by_itself():
     whole = check_proba(proba)[0]
     parts = np.concatenate([check_proba(proba[i : i + 7])[0] for i in range(0, 60, 7)])
     np.testing.assert_array_equal(whole, parts)
+
+
+@pytest.mark.parametrize("n_classes", [2, 100, 1000, 5000])
+def test_a_softmax_is_not_copied_and_the_gate_changes_nothing_twice(n_classes):
+    logits = np.random.default_rng(0).normal(size=(200, n_classes))
+    proba = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    assert np.shares_memory(check_proba(proba)[0], proba)
+    once = check_proba(proba * (1 + 1e-10))[0]
+    np.testing.assert_array_equal(check_proba(once)[0], once)

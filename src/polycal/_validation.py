@@ -80,8 +80,10 @@ def check_weight(sample_weight: Any, name: str = "sample_weight") -> Float64s:
     weight = np.ascontiguousarray(array, dtype=np.float64)
     _refuse(name, weight, ~np.isfinite(weight), "is not finite:", "Drop that row or give it a weight.")
     _refuse(name, weight, weight < 0, "is negative:", "Weights count rows: use 0 to leave a row out.")
-    if not weight.sum() > 0:
-        raise ValueError(f"{name} sums to 0; at least one row needs a positive weight.")
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if not 0 < total < np.inf:
+        raise ValueError(f"{name} sums to {total:g}; its sum must be positive and finite.")
     return weight
 
 
@@ -192,10 +194,11 @@ def _check_rows(array: Floats, name: str) -> Floats:
     """
     out = np.ascontiguousarray(array, dtype=np.promote_types(array.dtype, np.float32))
     eps = float(np.finfo(array.dtype).eps)
+    # What the rounding of a softmax and of the sum itself leave; beyond it a copy is worth it.
+    rounding = float(np.finfo(out.dtype).eps) * max(2.0, array.shape[1] ** 0.5)
     for rows in row_blocks(*array.shape):
         total = _row_totals(array[rows], name, rows.start, eps)
-        # Two units in the last place are what a softmax leaves; beyond them a copy is worth it.
-        drifting = np.flatnonzero(np.abs(total - 1.0) > 2 * float(np.finfo(out.dtype).eps))
+        drifting = np.flatnonzero(np.abs(total - 1.0) > rounding)
         if drifting.size:
             out = out.copy() if np.may_share_memory(out, array) else out
             block = np.maximum(array[rows][drifting], 0, dtype=np.float64)
@@ -258,7 +261,7 @@ def _resolve_class_names(given: Any, columns: list[Any] | None, n_classes: int) 
         given = columns
     if isinstance(given, str):
         raise TypeError("class_names must be a list of names, not one string.")
-    names = tuple(str(name) for name in to_numpy(list(given), "class_names").tolist())
+    names = tuple(_text(name) for name in given)
     if len(names) != n_classes:
         raise ValueError(
             f"class_names has {len(names)} names but y_proba has {n_classes} columns; give one per class."
@@ -280,15 +283,14 @@ def _integer_labels(array: NDArray[Any], n_classes: int, name: str) -> Ints:
             "is not a whole number:",
             "Labels are class indices or names.",
         )
-    labels = np.ascontiguousarray(array, dtype=np.int64)
     _refuse(
         name,
-        labels,
-        (labels < 0) | (labels >= n_classes),
+        array,
+        (array < 0) | (array >= n_classes),
         f"is outside 0..{n_classes - 1}:",
         "Labels are column positions of y_proba, counted from 0.",
     )
-    return labels
+    return np.ascontiguousarray(array, dtype=np.int64)
 
 
 def _named_labels(
@@ -307,13 +309,18 @@ def _named_labels(
             "order of y_proba, or a data frame with named columns."
         )
     position = {class_name: i for i, class_name in enumerate(class_names)}
-    indices = [position.get(str(v), -1) for v in values]
+    indices = [position.get(_text(v), -1) for v in values]
     if min(indices) < 0:
         row = indices.index(-1)
         raise ValueError(
             f"{name}[{row}] is {values[row]!r}, which is not one of the class names ({_some(class_names)})."
         )
     return np.asarray(indices, dtype=np.int64)
+
+
+def _text(name: Any) -> str:
+    """A name as text; bytes are UTF-8."""
+    return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def _class_index(member: Any, n_classes: int, class_names: tuple[str, ...] | None, name: str) -> int:
@@ -339,7 +346,7 @@ def _refuse(
     """Raise for the first row marked bad, counting rows from ``start``."""
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(f"{name}[{row + start}] {what} {values[row]:.6g}. {fix}")
+        raise ValueError(f"{name}[{row + start}] {what} {values[row]:.9g}. {fix}")
 
 
 def _check_length(name: str, array: NDArray[Any], proba: Floats) -> None:
