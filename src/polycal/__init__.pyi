@@ -10,6 +10,7 @@ from .binned import reliability_curve as reliability_curve
 from .functions import LipschitzFunction as LipschitzFunction
 from .functions import StepFunction as StepFunction
 from .io.groups import read_groups as read_groups
+from .io.objects import load as load
 from .io.predictions import read_predictions as read_predictions
 from .io.predictions import read_probabilities as read_probabilities
 from .io.predictions import write_predictions as write_predictions

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from polycal.io._arrow_columns import Table, pyarrow, read_table
-from polycal.io._atomic import replacing
 from polycal.io._ipc import read_claim
-from polycal.io._raw import RawPredictions, check_claim, readable
+from polycal.io._raw import RawPredictions
 from polycal.io._table import writable_names
+from polycal.storage.atomic import replacing
+from polycal.storage.damage import check_claim, readable
 
 _PARQUET = "Parquet"
 _FEATHER = "Feather (Arrow IPC)"

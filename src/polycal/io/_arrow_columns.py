@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Ints
-from polycal.io._raw import RawPredictions, check_claim, readable
+from polycal.io._raw import RawPredictions
 from polycal.io._table import SPECIAL_COLUMNS, TEXT_COLUMNS, flags_from_codes, labels_from_codes, sort_columns
+from polycal.storage.damage import check_claim, readable
 
 _MATRIX = "proba"
 _SMALL_FLOATS: dict[str, np.dtype[Any]] = {"float": np.dtype(np.float32), "halffloat": np.dtype(np.float16)}

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Float64s
-from polycal.io._atomic import replacing
-from polycal.io._raw import RawPredictions, readable
+from polycal.io._raw import RawPredictions
 from polycal.io._table import (
     SPECIAL_COLUMNS,
     TEXT_COLUMNS,
@@ -22,6 +21,8 @@ from polycal.io._table import (
     writable_names,
 )
 from polycal.sample import row_blocks, row_sums
+from polycal.storage.atomic import replacing
+from polycal.storage.damage import readable
 
 _CSV = "CSV in UTF-8"
 

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from polycal import _typing
-from polycal.io._raw import check_file, named, readable
+from polycal.storage.damage import check_file, named, readable
 
 MAX_GROUPS_BYTES = 16 << 20
 

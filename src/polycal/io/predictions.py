@@ -11,9 +11,10 @@ from polycal import _typing
 from polycal._typing import Floats
 from polycal._validation import check_choice, check_integer, check_proba, check_sample, check_weight
 from polycal.io._formats import Format, format_of
-from polycal.io._npz import map_npy
-from polycal.io._raw import DEFAULT_MAX_BYTES, RawPredictions, check_file, named
+from polycal.io._raw import RawPredictions
 from polycal.sample import Sample
+from polycal.storage.archive import map_npy
+from polycal.storage.damage import DEFAULT_MAX_BYTES, check_file, named
 
 Part = Literal["all", "calibration", "evaluation"]
 

@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polycal._typing import Float64s, Floats
+from polycal._typing import Float64s, Floats, Path
 from polycal._validation import check_proba
 from polycal.sample import Sample, row_blocks
+from polycal.storage.model import save_object
 
 State = dict[str, NDArray[Any]]
 
@@ -77,6 +78,11 @@ class Witness(ABC):
     def correlation(self, sample: Sample) -> float:
         """The weighted mean of `correlations`."""
         return float(np.average(self.correlations(sample), weights=sample.sample_weight))
+
+    def save(self, path: Path) -> None:
+        """Write the witness to one file, to be read back by `polycal.load`; no pickle is involved."""
+        meta = {"family": self.kind, "n_classes": self.n_classes, "class_names": self.class_names}
+        save_object(path, "witness", meta, self.state())
 
     def name(self, class_index: int) -> str:
         """The class's name, or its index as text."""

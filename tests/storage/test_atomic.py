@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from polycal.io._atomic import replacing
+from polycal.storage.atomic import replacing
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions and links of POSIX")
 

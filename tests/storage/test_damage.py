@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from polycal.io._raw import check_claim, named, readable
+from polycal.storage.damage import check_claim, named, readable
 
 
 def damage(error):

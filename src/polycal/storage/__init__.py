@@ -1,0 +1,1 @@
+"""Files read without trust and written in one piece. No pickle, ever."""
