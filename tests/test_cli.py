@@ -72,3 +72,19 @@ def test_the_demo_speaks_json():
 
 def test_version():
     assert run("--version").stdout.strip() == f"polycal {pc.__version__}"
+
+
+def test_notions_can_be_chosen(files):
+    done = run(
+        "audit", files / "p.npz", "--notion", "decision", "--notion", "confidence:5", "--json", "--seed", "3"
+    )
+    result = json.loads(done.stdout)
+    assert [e["notion"] for e in result["errors"]] == ["decision", "confidence"]
+    assert {f["source"] for f in result["findings"]} == {"decision", "confidence", "kernel"}
+    assert result["random_state"] == 3
+
+
+def test_an_unknown_notion_is_one_line(files):
+    done = run("audit", files / "p.npz", "--notion", "vibes")
+    assert done.returncode == 2
+    assert "'vibes' is not one of" in done.stderr

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 import polycal as pc
+from polycal.notions.registry import parse_notion
 from polycal.report import demo as demo_words
 from polycal.report.terminal import render
 
@@ -32,6 +33,17 @@ PartOption = Annotated[
     str,
     typer.Option("--part", help="Rows to use: all, calibration or evaluation (by the file's own column)."),
 ]
+NotionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--notion",
+        metavar="NAME[:VALUE]",
+        help="What to measure and search, such as subset-smooth, sigmoid:8 or confidence:smooth; may be repeated.",
+    ),
+]
+AlphaOption = Annotated[float, typer.Option("--alpha", help="Level of the tests and bounds.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
+JobsOption = Annotated[int, typer.Option("--jobs", help="Threads; -1 for one per core.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
@@ -46,9 +58,17 @@ def _polycal(
 
 @app.command()
 def audit(
-    file: FileArgument, *, groups: GroupsOption = None, part: PartOption = "all", as_json: JsonOption = False
+    file: FileArgument,
+    *,
+    groups: GroupsOption = None,
+    part: PartOption = "all",
+    notion: NotionOption = None,
+    alpha: AlphaOption = 0.05,
+    seed: SeedOption = 0,
+    jobs: JobsOption = -1,
+    as_json: JsonOption = False,
 ) -> None:
-    """Measure the predictions in FILE.
+    """Find the question that the predictions in FILE cannot be trusted for, and prove it on unseen rows.
 
     **Example:** polycal audit preds.npz --groups groups.yaml --part evaluation
     """
@@ -56,9 +76,13 @@ def audit(
     result = pc.audit(
         sample.labels,
         sample.proba,
+        notions=[parse_notion(text) for text in notion] if notion else None,
         groups=None if groups is None else pc.read_groups(groups),
         sample_weight=sample.sample_weight,
         class_names=sample.class_names,
+        alpha=alpha,
+        random_state=seed,
+        n_jobs=jobs,
     )
     _print(result, as_json=as_json)
 

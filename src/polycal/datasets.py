@@ -3,9 +3,26 @@
 from importlib.resources import as_file, files
 from typing import Literal
 
+from polycal._generators import (
+    make_calibrated,
+    make_cat_and_dog,
+    make_finite,
+    make_shifted_subset,
+    make_temperature,
+)
 from polycal.io.groups import read_groups
 from polycal.io.predictions import read_predictions
 from polycal.sample import Sample
+
+__all__ = [
+    "load_fashion",
+    "load_fashion_groups",
+    "make_calibrated",
+    "make_cat_and_dog",
+    "make_finite",
+    "make_shifted_subset",
+    "make_temperature",
+]
 
 Part = Literal["all", "calibration", "evaluation"]
 

@@ -8,6 +8,7 @@ import numpy as np
 from polycal._validation import check_real
 from polycal.notions._base import ErrorEstimate, Notion
 from polycal.sample import Sample
+from polycal.witness.table import TableWitness
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class Canonical(Notion):
         outcome = np.zeros(distinct.shape)
         np.add.at(outcome, (group, sample.labels), mass)
         expected = distinct * np.bincount(group, weights=mass, minlength=n_distinct)[:, None]
-        value = float(np.abs(outcome - expected).sum())
+        gap = outcome - expected
         method = f"grouped by {n_distinct} distinct predictions"
-        return ErrorEstimate(value, "exact", self, method, n_distinct, sample.n_samples)
+        witness = TableWitness(distinct, np.sign(gap), sample.n_classes, sample.class_names)
+        value = float(np.abs(gap).sum())
+        return ErrorEstimate(value, "exact", self, method, n_distinct, sample.n_samples, witness)

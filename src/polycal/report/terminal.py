@@ -1,4 +1,4 @@
-"""An audit's dictionary as a table for the terminal."""
+"""An audit's dictionary as tables for the terminal."""
 
 import io
 from collections.abc import Iterable
@@ -8,29 +8,38 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from polycal.report.words import reading_words, verdict
+
 _WORST_CLASSES = 5
 
 
-def render_text(audit: dict[str, Any], *, width: int = 100) -> str:
+def render_text(audit: dict[str, Any], *, width: int = 110) -> str:
     """The audit as plain text, without colours."""
     buffer = io.StringIO()
     Console(file=buffer, width=width, no_color=True, highlight=False).print(render(audit))
-    return buffer.getvalue().rstrip("\n")
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
 
 
 def render(audit: dict[str, Any]) -> RenderableType:
-    """The audit as rich tables: scores, errors, worst classes, groups."""
-    worst = audit["classes"][:_WORST_CLASSES]
-    sections: list[tuple[str, Table]] = [
-        ("Calibration errors (0 is best; plug-in values, biased upwards)", _error_table(audit["errors"])),
-        (f"Worst classes ({len(worst)} of {audit['n_classes']}): is it this class?", _question_table(worst)),
-    ]
-    if audit["groups"]:
-        sections.append(("Groups: is it one of these classes?", _question_table(audit["groups"])))
-    parts: list[RenderableType] = [_headline(audit)]
-    for title, table in sections:
+    """The audit as rich tables: scores, verdict, findings, errors, worst classes, groups."""
+    parts: list[RenderableType] = [_headline(audit), Text(), Text(verdict(audit), style="bold")]
+    for title, table in _sections(audit):
         parts += [Text(), Text(title, style="bold"), table]
     return Group(*parts)
+
+
+def _sections(audit: dict[str, Any]) -> Iterable[tuple[str, Table]]:
+    if audit["findings"]:
+        title = f"Findings: searched on {audit['n_fit']:,} rows, judged on {audit['n_judge']:,} others"
+        yield title, _finding_table(audit["findings"], audit["alpha"])
+    yield (
+        "Calibration errors on all rows (0 is best; read them against the noise floor)",
+        _error_table(audit["errors"]),
+    )
+    worst = audit["classes"][:_WORST_CLASSES]
+    yield f"Worst classes ({len(worst)} of {audit['n_classes']}): is it this class?", _question_table(worst)
+    if audit["groups"]:
+        yield "Groups: is it one of these classes?", _question_table(audit["groups"], tested=True)
 
 
 def _headline(audit: dict[str, Any]) -> Text:
@@ -41,33 +50,54 @@ def _headline(audit: dict[str, Any]) -> Text:
     )
 
 
-def _error_table(errors: Iterable[dict[str, Any]]) -> Table:
-    table = _table()
-    table.add_column("notion")
-    table.add_column("error", justify="right")
-    table.add_column("kind")
-    table.add_column("how")
-    for error in errors:
-        table.add_row(Text(error["notion"]), f"{error['value']:.4f}", error["kind"], Text(error["method"]))
-    return table
-
-
-def _question_table(questions: Iterable[dict[str, Any]]) -> Table:
-    table = _table()
-    table.add_column("question")
-    table.add_column("predicted", justify="right")
-    table.add_column("happened", justify="right")
-    table.add_column("smCE", justify="right")
-    for question in questions:
-        # Text, not markup: class names are data.
+def _finding_table(findings: Iterable[dict[str, Any]], alpha: float) -> Table:
+    table = _table("search", "question")
+    for column in ("error", f"at least ({1 - alpha:.0%})", "p-value"):
+        table.add_column(column, justify="right")
+    table.add_column("where it is worst")
+    for finding in findings:
         table.add_row(
-            Text(question["name"]),
-            f"{question['predicted']:.4f}",
-            f"{question['frequency']:.4f}",
-            f"{question['smooth_error']:.4f}",
+            Text(finding["source"]),
+            Text(finding["question"]),
+            f"{finding['estimate']:.4f}",
+            f"{max(finding['lower_bound'], 0):.4f}",
+            f"{finding['adjusted_p_value']:.2g}",
+            Text(reading_words(finding["reading"])),
         )
     return table
 
 
-def _table() -> Table:
-    return Table(box=None, pad_edge=False, header_style="dim")
+def _error_table(errors: Iterable[dict[str, Any]]) -> Table:
+    table = _table("notion")
+    table.add_column("error", justify="right")
+    table.add_column("noise floor", justify="right")
+    table.add_column("kind")
+    table.add_column("how")
+    for error in errors:
+        row = (f"{error['value']:.4f}", _optional(error["noise_floor"]), error["kind"], Text(error["method"]))
+        table.add_row(Text(error["notion"]), *row)
+    return table
+
+
+def _question_table(questions: Iterable[dict[str, Any]], *, tested: bool = False) -> Table:
+    table = _table("question")
+    for column in ("predicted", "happened", "smCE", *(("noise floor", "p-value") if tested else ())):
+        table.add_column(column, justify="right")
+    for question in questions:
+        cells = [f"{question[key]:.4f}" for key in ("predicted", "frequency", "smooth_error")]
+        if tested:
+            cells += [_optional(question["noise_floor"]), f"{question['p_value']:.2g}"]
+        # Text, not markup: class names are data.
+        table.add_row(Text(question["name"]), *cells)
+    return table
+
+
+def _optional(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(column)
+    return table

@@ -1,0 +1,1 @@
+"""The facade: measure, search, prove, and put the result into one object."""

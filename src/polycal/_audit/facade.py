@@ -1,0 +1,121 @@
+"""One call that measures a classifier's probabilities, searches for the worst question, and proves what it found."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from polycal._audit.findings import find_all, halves
+from polycal._audit.questions import class_errors, group_errors
+from polycal._audit.result import Audit, MeasuredError
+from polycal._validation import check_groups, check_integer, check_real, check_sample
+from polycal.auditors._base import Auditor
+from polycal.auditors.defaults import DEFAULT_NOTIONS, default_auditors
+from polycal.inference.redraw import null_draws
+from polycal.notions._base import Notion
+from polycal.sample import Sample
+from polycal.scores import sample_scores
+
+# Redraws of the labels for the noise floor of a notion, within a budget of cells n k.
+_FLOOR_DRAWS, _FLOOR_BUDGET = 20, 40_000_000
+
+
+def audit(
+    y_true: Any,
+    y_proba: Any,
+    *,
+    notions: Sequence[Notion] | None = None,
+    auditors: Mapping[str, Auditor] | None = None,
+    groups: Any = None,
+    alpha: float = 0.05,
+    sample_weight: Any = None,
+    class_names: Any = None,
+    from_logits: bool = False,
+    random_state: int = 0,
+    n_jobs: int | None = -1,
+) -> Audit:
+    """Find the questions about the label that the predicted probabilities cannot be trusted for, and prove it.
+
+    Half of the rows, chosen at random, are searched for witnesses of miscalibration; the other half, which the
+    search never sees, judges them. Everything named (classes, groups) is measured on all rows.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices, or class names when these are known.
+    y_proba : array-like of shape (n_samples, n_classes), or (n_samples,) for two classes
+        Predicted probabilities. String columns of a data frame are the class names.
+    notions : sequence of Notion, optional
+        What to measure on all rows, and to search for witnesses of with each notion's default auditor. By default
+        ``Confidence(smooth=True)``, ``Classwise(smooth=True)`` and ``SubsetSmooth()``.
+    auditors : mapping of str to Auditor, optional
+        Searches to run instead of the notions' default ones; the names appear in the findings.
+    groups : mapping of str to list of classes, optional
+        Sets of classes whose summed probability matters, such as ``{"animal": ["cat", "dog"]}``.
+    alpha : float, default 0.05
+        Level of every test (Holm over the findings, and over the groups) and of every bound.
+    sample_weight, class_names, from_logits
+        As for `smooth_calibration_error`.
+    random_state : int, default 0
+        Seed of the halves and of every random step.
+    n_jobs : int or None, default -1
+        Number of threads; the result does not depend on it.
+
+    Returns
+    -------
+    Audit
+
+    Notes
+    -----
+    A certificate's lower bound holds for its finding with probability at least 1 - `alpha`, whatever the
+    distribution of the data. With calibrated predictions the chance that any finding is called significant is
+    at most `alpha`. When nothing is significant, the audit says how large an error would have been found.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> example = pc.datasets.load_fashion("evaluation")
+    >>> audit = pc.audit(
+    ...     example.labels, example.proba, class_names=example.class_names,
+    ...     groups={"footwear": ["Sandal", "Sneaker", "Ankle_boot"]},
+    ... )
+    >>> audit.groups[0].name, round(audit.groups[0].smooth_error, 4)
+    ('footwear', 0.0005)
+    >>> audit.worst.significant
+    True
+    """
+    sample = check_sample(
+        y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
+    )
+    named = check_groups(groups, sample)
+    check_real(alpha, "alpha", low=1e-12, high=0.5)
+    seed = check_integer(random_state, "random_state", minimum=0)
+    notions = DEFAULT_NOTIONS if notions is None else notions
+    searches = default_auditors(notions, seed) if auditors is None else dict(auditors)
+    parts = halves(sample, seed)
+    return Audit(
+        n_samples=sample.n_samples,
+        n_classes=sample.n_classes,
+        n_fit=0 if parts is None else parts[0].n_samples,
+        n_judge=0 if parts is None else parts[1].n_samples,
+        alpha=float(alpha),
+        random_state=seed,
+        scores=sample_scores(sample),
+        errors=tuple(_measure(sample, notion, seed, n_jobs) for notion in notions),
+        findings=() if parts is None else find_all(searches, *parts, alpha, seed, n_jobs),
+        classes=class_errors(sample, n_jobs),
+        groups=group_errors(sample, named, seed, n_jobs),
+    )
+
+
+def _measure(sample: Sample, notion: Notion, seed: int, n_jobs: int | None) -> MeasuredError:
+    """The notion's plug-in error, and its mean over redrawn labels where that is cheap."""
+    estimate = notion.estimate(sample)
+    cost = sample.n_samples * sample.n_classes * (1 if notion.name in _CHEAP else 1000)
+    n_draws = min(_FLOOR_DRAWS, _FLOOR_BUDGET // cost)
+    if n_draws < 2:
+        return MeasuredError(estimate, None)
+    draws = null_draws(sample, lambda redrawn: notion.estimate(redrawn).value, n_draws, seed, n_jobs=n_jobs)
+    return MeasuredError(estimate, float(draws.mean()))
+
+
+# Notions whose estimate is a few sorts; the others are searches.
+_CHEAP = frozenset({"confidence", "top-label", "classwise", "canonical"})

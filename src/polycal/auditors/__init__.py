@@ -1,0 +1,1 @@
+"""Auditors: algorithms that look for a witness. One file per search."""

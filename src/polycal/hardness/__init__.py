@@ -1,0 +1,1 @@
+"""The paper's lower bounds as data: instances on which every auditor must stay silent or fail."""

@@ -1,0 +1,173 @@
+"""Points of the simplex far from each other and from the corners, and the two distributions on them.
+
+With labels drawn anew the predictions are calibrated; with labels fixed once per point they are far from it. No
+algorithm tells the two apart before a point is seen twice, after about the square root of their number of rows.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from polycal._generators import Generated, make_finite
+from polycal._typing import Float64s, Ints
+from polycal._validation import check_integer, check_real
+
+# The paper's distance from the corners: at least this far, no outcome is nearly certain.
+CORNER_DISTANCE = 1 / 3
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Packing:
+    """Points of the simplex at pairwise l1 distance at least `separation`, and 1/3 from every corner.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_points, n_classes)
+        The points.
+    separation : float
+        The smallest l1 distance allowed.
+    """
+
+    points: Float64s
+    separation: float
+
+    @property
+    def guaranteed(self) -> float:
+        """How many points a maximal packing has at least; 0 or less says nothing.
+
+        ``(1 - k (2/3)^(k-1)) / (2 separation)^(k-1)``, from the volumes of l1 balls in k - 1 dimensions.
+        """
+        k = self.points.shape[1]
+        return float((1 - k * (2 / 3) ** (k - 1)) / (2 * self.separation) ** (k - 1))
+
+    def __repr__(self) -> str:
+        n, k = self.points.shape
+        return f"Packing(n_points={n}, n_classes={k}, separation={self.separation:g}, guaranteed={self.guaranteed:.3g})"
+
+
+def pack_simplex(
+    n_classes: int,
+    separation: float,
+    *,
+    max_points: int = 10_000,
+    patience: int = 2_000,
+    random_state: int = 0,
+) -> Packing:
+    """Pack the simplex greedily: take random points as long as they are far from those taken and from corners.
+
+    Parameters
+    ----------
+    n_classes : int
+        k, at least 3 (on a line between two corners the pairs of distributions are easy to tell apart).
+    separation : float
+        The smallest l1 distance between points, in (0, 2).
+    max_points : int, default 10000
+        Stop at this many.
+    patience : int, default 2000
+        Stop when this many random points in a row were too close: the packing is then nearly maximal.
+    random_state : int, default 0
+        Seed of the points.
+
+    Returns
+    -------
+    Packing
+
+    Notes
+    -----
+    The lemma on packings of the paper: a maximal packing covers the simplex with l1 balls of radius `separation`
+    and the k balls of radius 1/3 around the corners, so it has at least ``Packing.guaranteed`` points. Cost:
+    O(k) for each pair of a taken point and a candidate.
+
+    Examples
+    --------
+    >>> from polycal.hardness.packing import pack_simplex
+    >>> packing = pack_simplex(4, 0.5)
+    >>> len(packing.points) >= packing.guaranteed
+    True
+    """
+    check_integer(n_classes, "n_classes", minimum=3)
+    check_real(separation, "separation", low=1e-6, high=2)
+    check_integer(max_points, "max_points", minimum=1)
+    check_integer(patience, "patience", minimum=1)
+    rng = np.random.default_rng(check_integer(random_state, "random_state", minimum=0))
+    taken = np.empty((max_points, n_classes))
+    size = misses = 0
+    while size < max_points and misses < patience:
+        for candidate in rng.dirichlet(np.ones(n_classes), 256):
+            near = np.abs(taken[:size] - candidate).sum(axis=1).min(initial=np.inf)
+            # ||v - e_i||_1 = 2 (1 - v_i).
+            if near >= separation and 2 * (1 - candidate.max()) >= CORNER_DISTANCE:
+                taken[size] = candidate
+                size, misses = size + 1, 0
+            else:
+                misses += 1
+            if size == max_points or misses == patience:
+                break
+    return Packing(taken[:size].copy(), float(separation))
+
+
+def make_fresh_labels(packing: Packing, n_samples: int, *, random_state: int = 0) -> Generated:
+    """Draw predictions uniformly from a packing, and each label from its prediction: every error is 0.
+
+    Parameters
+    ----------
+    packing : Packing
+    n_samples : int
+    random_state : int, default 0
+
+    Returns
+    -------
+    Generated
+    """
+    return _draw(packing, packing.points, n_samples, random_state, {"canonical": 0.0, "full-smooth": 0.0})
+
+
+def make_fixed_labels(
+    packing: Packing, n_samples: int, *, label_state: int = 0, random_state: int = 0
+) -> Generated:
+    """Draw predictions uniformly from a packing whose points each have one fixed label, drawn once from the point.
+
+    Parameters
+    ----------
+    packing : Packing
+    n_samples : int
+    label_state : int, default 0
+        Seed of the fixed labels: the distribution.
+    random_state : int, default 0
+        Seed of the rows: the sample.
+
+    Returns
+    -------
+    Generated
+        Its truth holds the canonical error, exactly, and a lower bound of the full smooth error.
+
+    Notes
+    -----
+    A point v with label i has ``||e_i - v||_1 = 2 (1 - v_i) >= 1/3``, so the canonical error, its mean, is at least
+    1/3. The weights e_i at v are 2/separation-Lipschitz on the packing, and correlate ``1 - v_i`` with the residual;
+    scaled to be 1-Lipschitz they show a full smooth error of at least ``separation / 2`` times the mean of that.
+    """
+    labels = fixed_labels(packing, label_state)
+    conditionals = np.eye(packing.points.shape[1])[labels]
+    surprise = 1 - packing.points[np.arange(labels.size), labels]
+    scale = min(1.0, packing.separation / 2)
+    truth = {"canonical": float(2 * surprise.mean()), "full-smooth at least": float(scale * surprise.mean())}
+    return _draw(packing, conditionals, n_samples, random_state, truth)
+
+
+def fixed_labels(packing: Packing, label_state: int) -> Ints:
+    """One label per point, drawn from the point."""
+    rng = np.random.default_rng(check_integer(label_state, "label_state", minimum=0))
+    uniform = rng.random(len(packing.points))
+    labels = (packing.points.cumsum(axis=1) <= uniform[:, None]).sum(axis=1)
+    fixed: Ints = np.minimum(labels, packing.points.shape[1] - 1).astype(np.int64)
+    return fixed
+
+
+def _draw(
+    packing: Packing, conditionals: Float64s, n_samples: int, random_state: int, truth: dict[str, float]
+) -> Generated:
+    """Rows of the uniform distribution on the packing, with its known errors."""
+    uniform = np.ones(len(packing.points))
+    made = make_finite(packing.points, conditionals, uniform, n_samples, random_state=random_state)
+    return replace(made, truth=truth)

@@ -1,0 +1,117 @@
+"""Is a set of clauses pseudorandom? A semidefinite bound on how far any assignment can bend the sums of clauses."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polycal._typing import Float64s
+from polycal.hardness.xor import XorInstance
+
+# The Grothendieck constant of positive semidefinite forms is pi/2; of all forms it is below this (Krivine).
+GROTHENDIECK = 1.7823
+
+
+@dataclass(frozen=True)
+class ClauseSpread:
+    """How large the mean square of clause sums can get over all assignments, between two bounds.
+
+    Attributes
+    ----------
+    relaxed : float
+        The semidefinite bound: no assignment has a larger mean square.
+    reached : float
+        The mean square of the best assignment found by rounding: some assignment has this one.
+    t : int
+        The mean square under random assignments.
+    """
+
+    relaxed: float
+    reached: float
+    t: int
+
+    @property
+    def at_least(self) -> float:
+        """What some assignment reaches for certain: the relaxed excess over t is at most the constant times it."""
+        return max(self.reached, self.t + (self.relaxed - self.t) / GROTHENDIECK)
+
+
+def clause_spread(instance: XorInstance, *, n_roundings: int = 100, random_state: int = 0) -> ClauseSpread:
+    r"""Bound ``max_z mean_i (c_i . z)^2`` over assignments z by semidefinite programming.
+
+    Parameters
+    ----------
+    instance : XorInstance
+        Its signs are not looked at.
+    n_roundings : int, default 100
+        Random hyperplanes that round the solution to assignments.
+    random_state : int, default 0
+
+    Returns
+    -------
+    ClauseSpread
+
+    Notes
+    -----
+    Expanding the square, the mean is t plus a quadratic form :math:`z^\top A z` with zero diagonal (literal and
+    negation have opposite signs). Its maximum over signs is at most that over unit vectors,
+    :math:`\max \langle A, X \rangle` with X positive semidefinite of unit diagonal, which a solver finds; by
+    Grothendieck's inequality the two are within a constant factor, so the bound tells random sets of clauses, for
+    which it is :math:`O(t \log t)`, from structured ones. Cost: a semidefinite program of n variables (n up to a
+    few hundred).
+
+    Examples
+    --------
+    >>> from polycal.hardness.pseudorandom import clause_spread
+    >>> from polycal.hardness.xor import make_random_xor
+    >>> spread = clause_spread(make_random_xor(8, 3, 400))
+    >>> spread.reached <= spread.relaxed
+    True
+    """
+    form = pair_form(instance)
+    solution = _solve(form)
+    relaxed = instance.size + float(np.sum(form * solution))
+    best = max(_rounded(form, solution, n_roundings, random_state), 0.0)
+    return ClauseSpread(
+        relaxed=max(relaxed, instance.size + best), reached=instance.size + best, t=instance.size
+    )
+
+
+def pair_form(instance: XorInstance) -> Float64s:
+    """A with ``mean_i (c_i . z)^2 = t + z' A z``: signed counts of the pairs of variables that share a clause."""
+    n, m = instance.n_variables, instance.signs.size
+    clauses = np.zeros((m, n))
+    sign = np.where(instance.literals < n, 1.0, -1.0)
+    clauses[np.arange(m)[:, None], instance.literals % n] = sign
+    form: Float64s = clauses.T @ clauses / m
+    np.fill_diagonal(form, 0.0)
+    return form
+
+
+def _solve(form: Float64s) -> Float64s:
+    """The matrix X of the relaxation."""
+    cp = _cvxpy()
+    variable = cp.Variable(form.shape, PSD=True)
+    problem = cp.Problem(cp.Maximize(cp.trace(form @ variable)), [cp.diag(variable) == 1])
+    problem.solve(solver=cp.CLARABEL)
+    if variable.value is None:
+        raise RuntimeError(f"the semidefinite program was not solved: {problem.status}")
+    return np.asarray(variable.value)
+
+
+def _rounded(form: Float64s, solution: Float64s, n_roundings: int, random_state: int) -> float:
+    """The best value of signs of random projections of the solution's vectors."""
+    values, vectors = np.linalg.eigh(solution)
+    factors = vectors * np.sqrt(np.maximum(values, 0.0))
+    normals = np.random.default_rng(random_state).standard_normal((form.shape[0], n_roundings))
+    signs = np.where(factors @ normals >= 0, 1.0, -1.0)
+    return float(np.einsum("ij,ik,kj->j", signs, form, signs).max())
+
+
+def _cvxpy() -> Any:
+    """The modelling library, an optional dependency."""
+    try:
+        import cvxpy  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError("the semidefinite check needs cvxpy: pip install 'polycal[hardness]'") from error
+    return cvxpy

@@ -1,0 +1,1 @@
+"""Confidence bounds, redrawn labels and certificates: what the data prove."""

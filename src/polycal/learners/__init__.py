@@ -1,0 +1,1 @@
+"""Agnostic learners on the simplex, and the reduction from learning to auditing."""

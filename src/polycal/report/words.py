@@ -1,0 +1,64 @@
+"""What an audit says, in sentences: shared by all renderers."""
+
+from typing import Any
+
+
+def verdict(audit: dict[str, Any]) -> str:
+    """The result in two or three plain sentences."""
+    findings = audit["findings"]
+    if not findings:
+        return (
+            f"Nothing was searched: {audit['n_samples']:,} rows are too few to find a question on some and prove it "
+            "on others."
+        )
+    proven = [f for f in findings if f["significant"]]
+    if not proven:
+        return _silent_words(audit)
+    questions = [f for f in proven if f["is_question"]]
+    return _question_words(audit, questions[0]) if questions else _whole_words(audit, proven[0])
+
+
+def reading_words(reading: dict[str, Any]) -> str:
+    """Where a question is answered worst, such as "says 0.62, is 0.55 (23% of rows)"."""
+    if reading["predicted"] is None:
+        return "-"
+    return f"says {reading['predicted']:.3f}, is {reading['observed']:.3f} ({reading['share']:.0%} of rows)"
+
+
+def _question_words(audit: dict[str, Any], worst: dict[str, Any]) -> str:
+    return f'Not calibrated. The worst question found is "{worst["question"]}" {_size(audit, worst)}'
+
+
+def _whole_words(audit: dict[str, Any], worst: dict[str, Any]) -> str:
+    return (
+        f"Not calibrated, though no single question searched shows it: residuals depend on the prediction as a whole "
+        f"({worst['question']}). {_size(audit, worst)}"
+    )
+
+
+def _size(audit: dict[str, Any], finding: dict[str, Any]) -> str:
+    bound = max(finding["lower_bound"], 0)
+    return (
+        f"On {audit['n_judge']:,} rows the search never saw, its error is {finding['estimate']:.4f}, and at least "
+        f"{bound:.4f} with {1 - audit['alpha']:.0%} confidence. {_where(finding['reading'])}"
+    ).rstrip()
+
+
+def _where(reading: dict[str, Any]) -> str:
+    if reading["predicted"] is None:
+        return ""
+    low, high, says, is_ = (reading[key] for key in ("low", "high", "predicted", "observed"))
+    return (
+        f'Where the answer to "{reading["question"]}" is between {low:.2f} and {high:.2f} ({reading["share"]:.0%} of '
+        f"rows), it says {says:.3f} on average, and is {is_:.3f}."
+    )
+
+
+def _silent_words(audit: dict[str, Any]) -> str:
+    # The best-powered search says what could have been seen; it is no proof of calibration.
+    smallest = min(f["detectable"] for f in audit["findings"])
+    return (
+        f"No miscalibration was proven on {audit['n_judge']:,} rows the search never saw. That does not mean "
+        f"calibrated: along the best of the questions tried, an error of about {smallest:.4f} would have been "
+        "found 4 times in 5, a smaller one less often."
+    )

@@ -1,0 +1,37 @@
+from itertools import product
+
+import numpy as np
+import pytest
+
+from polycal.hardness.pseudorandom import GROTHENDIECK, clause_spread, pair_form
+from polycal.hardness.xor import XorInstance, make_random_xor
+
+pytest.importorskip("cvxpy", reason="the semidefinite check is an extra")
+
+
+def largest_mean_square(instance):
+    return max(np.mean(instance.sums(z) ** 2) for z in product([-1, 1], repeat=instance.n_variables))
+
+
+def test_the_form_is_the_mean_square():
+    instance = make_random_xor(6, 3, 40)
+    form = pair_form(instance)
+    for z in ([1, 1, -1, 1, -1, -1], [1] * 6):
+        assert np.mean(instance.sums(z) ** 2) == pytest.approx(3 + np.array(z) @ form @ np.array(z))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_bounds_hold_the_truth(seed):
+    instance = make_random_xor(8, 3, 30, random_state=seed)
+    spread, truth = clause_spread(instance), largest_mean_square(instance)
+    assert spread.reached <= truth + 1e-9
+    assert truth <= spread.relaxed + 1e-6
+    assert spread.at_least <= truth + 1e-6
+    assert spread.relaxed - 3 <= GROTHENDIECK * (truth - 3) + 1e-6
+
+
+def test_structure_is_told_from_randomness():
+    random = make_random_xor(10, 4, 2000)
+    # Every clause uses variables without negation: all equal signs reach the largest sum.
+    plain = XorInstance(random.literals % 10, random.signs, 10)
+    assert clause_spread(plain).at_least > 2 * clause_spread(random).relaxed

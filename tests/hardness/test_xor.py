@@ -1,0 +1,86 @@
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from polycal.hardness.xor import (
+    lift_clauses,
+    literal_values,
+    make_planted_xor,
+    make_random_xor,
+    xor_sigmoid,
+)
+
+
+def test_clauses_have_different_variables():
+    instance = make_random_xor(8, 3, 200)
+    assert instance.literals.shape == (200, 3)
+    assert all(len({j % 8 for j in clause}) == 3 for clause in instance.literals.tolist())
+    assert instance.literals.max() < 16
+
+
+def test_products_and_sums_by_hand():
+    instance = make_random_xor(5, 3, 50)
+    z = np.array([1, -1, 1, 1, -1.0])
+    values = literal_values(z)
+    for clause, product_, sum_ in zip(instance.literals, instance.products(z), instance.sums(z), strict=True):
+        assert product_ == np.prod([values[j] for j in clause])
+        assert sum_ == sum(values[j] for j in clause)
+
+
+def test_planted_instances_are_satisfiable_up_to_the_noise():
+    assert make_planted_xor(10, 3, 500).satisfied(make_planted_xor(10, 3, 500).assignment) == 1
+    noisy = make_planted_xor(10, 3, 20_000, noise=0.2)
+    assert noisy.satisfied(noisy.assignment) == pytest.approx(0.8, abs=0.01)
+
+
+def test_random_instances_are_not():
+    instance = make_random_xor(6, 3, 2000)
+    best = max(instance.satisfied(z) for z in product([-1, 1], repeat=6))
+    assert best < 0.56
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_lifted_clauses_are_the_monomials_that_hold(degree):
+    instance = make_random_xor(4, 3, 20)
+    lift = lift_clauses(instance, degree)
+    np.testing.assert_allclose(lift.points.sum(axis=1), 1)
+    indicator = np.zeros((20, 8))
+    indicator[np.arange(20)[:, None], instance.literals] = 1
+    for column, monomial in enumerate(lift.monomials):
+        holds = np.prod(indicator[:, list(monomial)], axis=1)
+        np.testing.assert_array_equal(lift.points[:, column] > 0, holds > 0)
+
+
+@pytest.mark.parametrize(("t", "degree"), [(2, 2), (3, 3), (4, 4)])
+def test_the_sigmoid_of_full_degree_computes_every_product(t, degree):
+    instance = make_planted_xor(5, t, 100)
+    function = xor_sigmoid(lift_clauses(instance, degree), instance.assignment, t)
+    lift = lift_clauses(instance, degree)
+    np.testing.assert_allclose(function(lift.points), np.tanh(2.0) * instance.signs, atol=1e-9)
+    assert np.abs(function.direction).max() == 1
+
+
+def test_a_lower_degree_is_right_where_the_sum_is_small():
+    instance = make_planted_xor(7, 5, 400)
+    lift = lift_clauses(instance, 3)
+    function = xor_sigmoid(lift, instance.assignment, 5)
+    inside = np.abs(instance.sums(instance.assignment)) <= function.radius
+    assert 0 < inside.mean() < 1
+    np.testing.assert_allclose(
+        function(lift.points[inside]), np.tanh(2.0) * instance.signs[inside], atol=1e-9
+    )
+
+
+def test_the_slope_grows_fast():
+    slopes = []
+    for t in (1, 2, 3, 4):
+        instance = make_planted_xor(4, t, 5)
+        slopes.append(xor_sigmoid(lift_clauses(instance, t), instance.assignment, t).slope)
+    ratios = np.array(slopes[1:]) / np.array(slopes[:-1])
+    assert np.all(ratios > 1.5)
+
+
+def test_monomials_are_all_small_sets():
+    lift = lift_clauses(make_random_xor(3, 2, 5), 2)
+    assert lift.monomials == ((), *combinations(range(6), 1), *combinations(range(6), 2))
