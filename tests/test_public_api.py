@@ -4,10 +4,12 @@ import ast
 import inspect
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import polycal as pc
 
@@ -15,7 +17,10 @@ SOURCE = Path(pc.__file__).parent
 PROBA = np.array([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]])
 LABELS = np.array([2, 1])
 # Arguments without a default, beside the data.
-REQUIRED = {"notion": pc.Confidence()}
+REQUIRED = {
+    "notion": pc.Confidence(),
+    "witness": pc.estimate_error(LABELS, PROBA, pc.Confidence(smooth=True)).witness,
+}
 
 
 def functions_of_predictions():
@@ -27,7 +32,9 @@ def functions_of_predictions():
         parameters = inspect.signature(function).parameters
         if {"y_true", "y_proba"} <= set(parameters) and "path" not in parameters:
             extra = {p: REQUIRED[p] for p, v in parameters.items() if p in REQUIRED and v.default is v.empty}
-            yield pytest.param(lambda y, p, f=function, e=extra, **kw: f(y, p, **e, **kw), id=name)
+            yield pytest.param(
+                lambda y, p, f=function, e=extra, **kw: f(y_true=y, y_proba=p, **e, **kw), id=name
+            )
 
 
 BAD_INPUT = {
@@ -78,18 +85,34 @@ def test_bad_input_gets_one_clear_error(call, bad):
 def test_predictions_are_never_changed(call):
     proba, labels = np.tile(PROBA, (20, 1)), np.tile(LABELS, 20)
     proba.flags.writeable = labels.flags.writeable = False
-    call(labels, proba)
+    with warnings.catch_warnings(category=pc.CalibrationWarning, action="ignore"):
+        call(labels, proba)
 
 
 def test_every_function_of_predictions_is_covered():
     found = {parameter.id for parameter in functions_of_predictions()}
-    assert {
-        "smooth_calibration_error",
-        "calibration_error",
-        "estimate_error",
-        "audit",
-        "brier_score",
-    } <= found
+    assert {"smooth_calibration_error", "calibration_error", "audit", "certify", "kernel_test"} <= found
+
+
+AUDITORS = [
+    pc.SubsetAuditor(),
+    pc.KernelAuditor(),
+    pc.ProjectionAuditor(),
+    pc.SigmoidAuditor(),
+    pc.DecisionAuditor(),
+    pc.NotionAuditor(pc.Confidence()),
+    pc.AutoAuditor(),
+    pc.LearnerAuditor(LogisticRegression()),
+]
+
+
+@pytest.mark.parametrize("auditor", AUDITORS, ids=lambda a: type(a).__name__)
+@pytest.mark.parametrize("bad", BAD_INPUT)
+def test_auditors_refuse_bad_input(auditor, bad):
+    labels, proba, kwargs = BAD_INPUT[bad]
+    with pytest.raises((ValueError, TypeError)) as error:
+        auditor.find_witness(labels, proba, **kwargs)
+    assert str(error.value).startswith(ARGUMENTS)
 
 
 def test_all_is_sorted_and_complete():
