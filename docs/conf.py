@@ -1,5 +1,6 @@
 """Sphinx configuration. Builds offline: `make docs`."""
 
+import re
 import shutil
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -57,3 +58,12 @@ html_theme_options = {
     "footer_end": [],
 }
 html_sidebars = {"**": ["sidebar-nav-bs"], "index": []}
+
+
+def skip_routing(app, what, name, obj, skip, options):
+    """Leave out the methods that scikit-learn adds for metadata routing: they link to its own pages."""
+    return True if re.fullmatch(r"(get_metadata_routing|set_\w+_request)", name) else None
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip_routing)
