@@ -109,7 +109,7 @@ def audit(
 def _measure(sample: Sample, notion: Notion, seed: int, n_jobs: int | None) -> MeasuredError:
     """The notion's plug-in error, and its mean over redrawn labels where that is cheap."""
     estimate = notion.estimate(sample)
-    cost = sample.n_samples * sample.n_classes * (1 if notion.name in _CHEAP else 1000)
+    cost = sample.n_samples * sample.n_classes * (1 if notion.name in _CHEAP else 100)
     n_draws = min(_FLOOR_DRAWS, _FLOOR_BUDGET // cost)
     if n_draws < 2:
         return MeasuredError(estimate, None)

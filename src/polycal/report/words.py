@@ -40,17 +40,18 @@ def _size(audit: dict[str, Any], finding: dict[str, Any]) -> str:
     bound = max(finding["lower_bound"], 0)
     return (
         f"On {audit['n_judge']:,} rows the search never saw, its error is {finding['estimate']:.4f}, and at least "
-        f"{bound:.4f} with {1 - audit['alpha']:.0%} confidence. {_where(finding['reading'])}"
+        f"{bound:.4f} with {1 - audit['alpha']:.0%} confidence. {_where(finding['reading'], finding['question'])}"
     ).rstrip()
 
 
-def _where(reading: dict[str, Any]) -> str:
+def _where(reading: dict[str, Any], question: str) -> str:
     if reading["predicted"] is None:
         return ""
     low, high, says, is_ = (reading[key] for key in ("low", "high", "predicted", "observed"))
+    asked = "its answer" if reading["question"] == question else f'the answer to "{reading["question"]}"'
     return (
-        f'Where the answer to "{reading["question"]}" is between {low:.2f} and {high:.2f} ({reading["share"]:.0%} of '
-        f"rows), it says {says:.3f} on average, and is {is_:.3f}."
+        f"Where {asked} is between {low:.2f} and {high:.2f} ({reading['share']:.0%} of rows), it says {says:.3f} on "
+        f"average, and is {is_:.3f}."
     )
 
 
