@@ -1,6 +1,8 @@
 """Threads over independent pieces of work: kernels and NumPy's sorts release the interpreter lock."""
 
+import os
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -10,10 +12,17 @@ Result = TypeVar("Result")
 def map_threads(
     function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None = -1
 ) -> list[Result]:
-    """Apply ``function`` to each item, in order, on ``n_jobs`` threads (-1: one per core)."""
-    from joblib import Parallel, delayed  # noqa: PLC0415 - not at `import polycal`
+    """Apply ``function`` to each item, in order, on ``n_jobs`` threads (-1: one per core; None: one)."""
+    work = list(items)
+    n_threads = min(len(work), _count(n_jobs))
+    if n_threads <= 1:
+        return [function(item) for item in work]
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(function, work))
 
-    results: list[Result] = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(function)(item) for item in items
-    )
-    return results
+
+def _count(n_jobs: int | None) -> int:
+    """scikit-learn's convention: -1 is all cores, -2 all but one, None is 1."""
+    if n_jobs is None:
+        return 1
+    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)

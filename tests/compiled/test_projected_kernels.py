@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from tests.strategies import lines
 
 from polycal._compiled.projected import smooth_slopes
 from polycal.smooth import projected_curve
-from tests.strategies import lines
 
 
 def errors_and_slopes(values, residual):

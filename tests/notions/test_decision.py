@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from tests import reference_projected as reference
+from tests.strategies import samples
 
 import polycal as pc
 from polycal.notions.decision import Decision
-from tests import reference_projected as reference
-from tests.strategies import samples
 
 
 @settings(max_examples=40, deadline=None)
@@ -42,7 +42,7 @@ def test_tiny_samples_nearly_always_reach_the_best_decisions():
     assert np.mean(np.array(ratios) > 0.95) >= 0.95
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(drawn=samples())
 def test_more_actions_find_more(drawn):
     labels, proba, weight = drawn

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from tests import reference_projected as reference
+from tests.strategies import samples
 
 import polycal as pc
 from polycal.notions.halfspace import Halfspace
 from polycal.notions.sigmoid import Sigmoid
-from tests import reference_projected as reference
-from tests.strategies import samples
 
 
 @settings(max_examples=40, deadline=None)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from tests.strategies import samples
 
 import polycal as pc
 from polycal._validation import check_sample
@@ -10,8 +11,8 @@ from polycal.notions.decision import Decision
 from polycal.notions.halfspace import Halfspace
 from polycal.notions.projected_smooth import ProjectedSmooth
 from polycal.notions.sigmoid import Sigmoid
+from polycal.search import points
 from polycal.witness._base import Witness
-from tests.strategies import samples
 
 NOTIONS = [ProjectedSmooth(), ProjectedSmooth(m=1), Sigmoid(4), Halfspace(), Decision(), Decision(3)]
 every_notion = pytest.mark.parametrize("notion", NOTIONS, ids=repr)
@@ -117,8 +118,6 @@ def test_predictions_are_never_changed(notion):
 
 @every_notion
 def test_a_large_sample_is_valued_whole(notion, monkeypatch):
-    from polycal.search import points
-
     monkeypatch.setattr(points, "_MAX_POINTS", 100)
     rng = np.random.default_rng(2)
     proba = rng.dirichlet(np.ones(3), 3000)

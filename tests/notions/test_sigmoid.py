@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import reference_projected as reference
+from tests.strategies import samples
 
 import polycal as pc
 from polycal.notions.sigmoid import Sigmoid
-from tests import reference_projected as reference
-from tests.strategies import samples
 
 
 @pytest.mark.parametrize("slope", [1.0, 4.0])

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from tests.strategies import lines
 
 from polycal.search.lines import best_scalar_cut, best_vector_cut, crossings, cut_places
-from tests.strategies import lines
 
 
 def all_cuts(values):

@@ -1,10 +1,10 @@
 import numpy as np
 from hypothesis import given, settings
+from tests.strategies import samples
 
 from polycal._validation import check_sample
 from polycal.search import points as module
 from polycal.search.points import distinct_points
-from tests.strategies import samples
 
 
 def distinct_use(rng, k, n):

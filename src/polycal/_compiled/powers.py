@@ -5,11 +5,11 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def power_row(log_row, log_share, a, b, out):
+def power_row(log_row, log_use, a, b, out):
     """Fill ``out`` with softmax(a log v + b log pi)."""
     top = -np.inf
     for j in range(out.size):
-        out[j] = a * log_row[j] + b * log_share[j]
+        out[j] = a * log_row[j] + b * log_use[j]
         top = max(top, out[j])
     total = 0.0
     for j in range(out.size):
@@ -20,16 +20,16 @@ def power_row(log_row, log_share, a, b, out):
 
 
 @njit(cache=True, nogil=True)
-def power_loss(log_proba, log_share, labels, mass, a, b):
+def power_loss(log_proba, log_use, labels, mass, a, b):
     """The log loss, its gradient and its Hessian by (a, b): an exponential family's means and covariances."""
     n, k = log_proba.shape
     p = np.empty(k)
     loss, slope, bend = 0.0, np.zeros(2), np.zeros((2, 2))
     for i in range(n):
-        power_row(log_proba[i], log_share, a, b, p)
+        power_row(log_proba[i], log_use, a, b, p)
         x = y = xx = xy = yy = 0.0
         for j in range(k):
-            u, v = log_proba[i, j], log_share[j]
+            u, v = log_proba[i, j], log_use[j]
             x += p[j] * u
             y += p[j] * v
             xx += p[j] * u * u
@@ -38,7 +38,7 @@ def power_loss(log_proba, log_share, labels, mass, a, b):
         label = labels[i]
         loss -= mass[i] * np.log(max(p[label], 1e-300))
         slope[0] += mass[i] * (x - log_proba[i, label])
-        slope[1] += mass[i] * (y - log_share[label])
+        slope[1] += mass[i] * (y - log_use[label])
         bend[0, 0] += mass[i] * (xx - x * x)
         bend[0, 1] += mass[i] * (xy - x * y)
         bend[1, 1] += mass[i] * (yy - y * y)
@@ -47,12 +47,12 @@ def power_loss(log_proba, log_share, labels, mass, a, b):
 
 
 @njit(cache=True, nogil=True)
-def power_labels(log_proba, log_share, a, b):
+def power_labels(log_proba, log_use, a, b):
     """The distributions themselves, in single precision."""
     n, k = log_proba.shape
     out = np.empty((n, k), np.float32)
     p = np.empty(k)
     for i in range(n):
-        power_row(log_proba[i], log_share, a, b, p)
+        power_row(log_proba[i], log_use, a, b, p)
         out[i] = p
     return out

@@ -9,8 +9,9 @@ from polycal.auditors._base import Auditor
 from polycal.auditors._cross_fit import cross_fit
 from polycal.auditors._rows import weighted_rows
 from polycal.sample import Sample
+from polycal.search.effort import Effort
 from polycal.search.points import distinct_points
-from polycal.search.projected import Effort, search_directions
+from polycal.search.projected import search_directions
 from polycal.search.verdict import projected_witness
 from polycal.witness.projected import ProjectedWitness
 

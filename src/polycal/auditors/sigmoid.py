@@ -9,6 +9,7 @@ from polycal.auditors._base import Auditor
 from polycal.auditors._cross_fit import cross_fit
 from polycal.auditors._rows import weighted_rows
 from polycal.sample import Sample
+from polycal.search.effort import Effort
 from polycal.search.points import distinct_points
 from polycal.search.sigmoid import climb, ladder
 from polycal.search.verdict import sigmoid_witness
@@ -62,7 +63,6 @@ class SigmoidAuditor(Auditor):
     def _levels(self, sample: Sample) -> list[SigmoidWitness]:
         """The sigmoids of each slope."""
         points = distinct_points(sample)
-        rungs = climb(
-            points, ladder(float(self.slope)), n_random=self.n_starts, n_steps=15, seed=self.random_state
-        )
+        effort = Effort(self.n_starts, n_finalists=2, n_steps=15)
+        rungs = climb(points, ladder(float(self.slope)), effort, self.random_state)
         return [sigmoid_witness(sample, rung.in_order_of(points)) for rung in rungs]

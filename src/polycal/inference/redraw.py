@@ -76,7 +76,7 @@ class CalibrationTest:
     def __str__(self) -> str:
         verdict = "not calibrated" if self.is_significant else "no miscalibration shown"
         return (
-            f"{verdict}: error {self.statistic:.4f}, noise floor {self.null_mean:.4f} ± {self.null_std:.4f}, "
+            f"{verdict}: error {self.statistic:.3g}, noise floor {self.null_mean:.2g} ± {self.null_std:.1g}, "
             f"p = {self.p_value:.2g} ({self.draws.size} redraws)"
         )
 

@@ -66,13 +66,13 @@ class LearnerFromAuditor(RegressorMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from polycal.auditors.kernel import KernelAuditor
-    >>> from polycal.kernels.multinomial import Multinomial
+    >>> from polycal.kernels.radial import Gaussian
     >>> from polycal.learners.reductions import LearnerFromAuditor
     >>> rng = np.random.default_rng(0)
     >>> X = rng.dirichlet(np.ones(3), 2000)
     >>> z = np.sign(X[:, 2] - 0.3)
-    >>> learner = LearnerFromAuditor(KernelAuditor(Multinomial(degree=2))).fit(X[:1000], z[:1000])
-    >>> bool(np.mean(z[1000:] * learner.predict(X[1000:])) > 0.05)
+    >>> learner = LearnerFromAuditor(KernelAuditor(Gaussian(0.1))).fit(X[:1000], z[:1000])
+    >>> bool(np.mean(z[1000:] * learner.predict(X[1000:])) > 0.5)
     True
     """
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from polycal.notions._base import ErrorEstimate, Notion
 from polycal.sample import Sample
+from polycal.search.effort import Effort
 from polycal.search.halfspace import search_halfspaces
 from polycal.search.points import distinct_points
 from polycal.search.verdict import halfspace_witness
@@ -50,8 +51,8 @@ class Halfspace(Notion):
             # Thresholds on the probability of class 1, read without rounding.
             witness = halfspace_witness(sample, np.array([[0.0, 1.0], [0.0, 1.0]]), min_gap=0.0)
         else:
-            points = distinct_points(sample)
-            witness = halfspace_witness(sample, points.by_class_square(search_halfspaces(points)))
+            points, effort = distinct_points(sample), Effort.for_classes(sample.n_classes)
+            witness = halfspace_witness(sample, points.by_class_square(search_halfspaces(points, effort)))
         return ErrorEstimate(
             value=float(witness.contributions.sum()),
             kind="exact" if two else "lower bound",

@@ -9,8 +9,9 @@ from polycal._typing import Float64s
 from polycal._validation import check_real
 from polycal.notions._base import ErrorEstimate, Notion
 from polycal.sample import Sample
+from polycal.search.effort import Effort
 from polycal.search.points import distinct_points
-from polycal.search.projected import Effort, search_directions
+from polycal.search.projected import search_directions
 from polycal.search.verdict import projected_witness
 
 
@@ -61,7 +62,7 @@ class ProjectedSmooth(Notion):
     >>> import polycal as pc
     >>> estimate = pc.estimate_error([1, 0, 1], [0.2, 0.5, 0.9], pc.ProjectedSmooth())
     >>> round(estimate.value, 4), estimate.kind
-    (0.6, 'exact')
+    (0.4667, 'exact')
     """
 
     m: float | None = None

@@ -41,7 +41,7 @@ def parse_notion(text: str) -> Notion:
     Examples
     --------
     >>> parse_notion("sigmoid:4"), parse_notion("classwise:smooth").smooth
-    (Sigmoid(slope=4.0), True)
+    (Sigmoid(slope=4), True)
     """
     name, _, value = text.partition(":")
     if name not in NOTIONS:

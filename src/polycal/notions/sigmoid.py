@@ -6,6 +6,7 @@ from typing import ClassVar
 from polycal._validation import check_real
 from polycal.notions._base import ErrorEstimate, Notion
 from polycal.sample import Sample
+from polycal.search.effort import Effort
 from polycal.search.points import distinct_points
 from polycal.search.sigmoid import climb, ladder
 from polycal.search.verdict import sigmoid_witness
@@ -39,7 +40,7 @@ class Sigmoid(Notion):
     >>> import polycal as pc
     >>> estimate = pc.estimate_error([1, 1, 0, 0], [0.2, 0.2, 0.8, 0.8], pc.Sigmoid(4))
     >>> round(estimate.value, 3), estimate.kind
-    (1.573, 'lower bound')
+    (1.574, 'lower bound')
     """
 
     slope: float = 8.0
@@ -52,7 +53,8 @@ class Sigmoid(Notion):
         """Compute the error on a validated sample."""
         rungs = ladder(float(self.slope))
         points = distinct_points(sample)
-        witness = sigmoid_witness(sample, climb(points, rungs)[-1].in_order_of(points))
+        found = climb(points, rungs, Effort.for_classes(sample.n_classes))
+        witness = sigmoid_witness(sample, found[-1].in_order_of(points))
         return ErrorEstimate(
             value=float(witness.contributions.sum()),
             kind="lower bound",

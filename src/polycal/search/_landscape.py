@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polycal._typing import Bools, Float64s, Floats, Ints
+from polycal._typing import Bools, Float64s, Floats
 from polycal.sample import Sample, row_blocks
 
 Float32s = NDArray[np.float32]
@@ -56,10 +56,6 @@ class Landscape:
         """Number of classes, k."""
         return int(self.proba.shape[1])
 
-    def without(self, rows: Ints) -> "Landscape":
-        """The landscape of the other rows."""
-        return Landscape(np.delete(self.proba, rows, axis=0), np.delete(self.residual, rows, axis=0))
-
     def at(self, member: Bools) -> Point:
         """Evaluate a set."""
         members = np.flatnonzero(member)
@@ -93,17 +89,17 @@ class Landscape:
 
 def plain_landscape(sample: Sample) -> Landscape:
     """The landscape of the sample's own labels."""
-    proba = search_proba(sample)
+    proba = _search_proba(sample)
     mass = sample.mass.astype(np.float32)
     residual = -mass[:, None] * proba
     residual[np.arange(sample.n_samples), sample.labels] += mass
     return Landscape(proba, residual)
 
 
-def search_proba(sample: Sample) -> Float32s:
+def _search_proba(sample: Sample) -> Float32s:
     """The predictions in single precision, without denormal numbers."""
-    proba = np.empty(sample.proba.shape, dtype=np.float32)
-    for rows in row_blocks(*proba.shape):
+    proba: Float32s = np.empty(sample.proba.shape, dtype=np.float32)
+    for rows in row_blocks(sample.n_samples, sample.n_classes):
         block: Floats = sample.proba[rows]
         proba[rows] = np.where(block < _TINY, 0.0, block)
     return proba

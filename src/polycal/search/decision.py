@@ -3,6 +3,7 @@
 import numpy as np
 
 from polycal._typing import Float64s, Ints
+from polycal.search._blas import one_blas_thread
 from polycal.search.ascent import ascend, spread
 from polycal.search.directions import MAX_SPLIT_CLASSES, splits, stretch
 from polycal.search.halfspace import line_directions
@@ -13,11 +14,13 @@ from polycal.search.points import Points
 _SLOPES = (4.0, 16.0, 64.0, 256.0)
 _N_STEPS = 15
 _N_FINALISTS = 4
+_MAX_CLASS_STARTS = 100
 _MAX_MOVES = 12
 # Sums of probabilities are off by rounding only; this lets the first of equal actions win all the same.
 _TILT = 1e-9
 
 
+@one_blas_thread()
 def search_losses(points: Points, n_actions: int, n_random: int = 4, seed: int = 0) -> list[Float64s]:
     """Losses (a, k) of growing value: the best start for two actions, the best pair, then 3, ..., n_actions."""
     found = _best_pair(points, n_random, seed)
@@ -67,11 +70,12 @@ def _best_pair(points: Points, n_random: int, seed: int) -> list[Float64s]:
 
 
 def _pair_starts(points: Points, n_random: int, seed: int) -> Float64s:
-    """Each class, the directions that covary most with the residual, splits of few classes, random ones."""
+    """Single classes, the directions that covary most with the residual, splits of few classes, random ones."""
     k = points.n_classes
     covarying = np.linalg.svd(points.residual.T @ points.proba)[2][:8]
     random = np.random.default_rng(seed).normal(size=(n_random, k))
-    starts = [np.eye(k), covarying, random]
+    most_used = np.argsort(-spread(points.proba), kind="stable")[:_MAX_CLASS_STARTS]
+    starts = [np.eye(k)[most_used], covarying, random]
     if k <= MAX_SPLIT_CLASSES:
         starts.append(splits(k))
     return stretch(np.vstack(starts), k)

@@ -1,10 +1,14 @@
 """Search for the strongest halfspaces: sharpened sigmoids, then exact moves of the hyperplane."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from polycal._parallel import map_threads
 from polycal._typing import Float64s
+from polycal.search._blas import one_blas_thread
 from polycal.search.directions import start_directions, stretch
+from polycal.search.effort import Effort
 from polycal.search.lines import best_scalar_cut, crossings
 from polycal.search.points import Points
 from polycal.search.sigmoid import climb
@@ -18,11 +22,12 @@ _MAX_MOVES = 10
 _MANY_CLASSES = 20
 
 
-def search_halfspaces(points: Points, n_random: int = 4, seed: int = 0) -> Float64s:
+@one_blas_thread()
+def search_halfspaces(points: Points, effort: Effort, seed: int = 0) -> Float64s:
     """A direction (k, k) for each coordinate; the best threshold along it is found by one sort."""
     k = points.n_classes
-    sigmoids = climb(points, _SLOPES, n_random=n_random // 2, n_steps=15, seed=seed)
-    starts = np.vstack([start_directions(points, n_random, seed), *[s.curves for s in sigmoids]])
+    sigmoids = climb(points, _SLOPES, replace(effort, n_random=effort.n_random // 2), seed)
+    starts = np.vstack([start_directions(points, effort.n_random, seed), *[s.curves for s in sigmoids]])
     starts = stretch(starts, k).reshape(-1, k, k)
     lines = line_directions(points, seed)
     found = map_threads(lambda c: _refined(points, c, starts[:, c], lines), range(k))

@@ -1,14 +1,16 @@
 """Search for the directions along which the smooth calibration error of each coordinate is largest."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from polycal._parallel import map_threads
 from polycal._typing import Float64s, Ints
+from polycal.search._blas import one_blas_thread
 from polycal.search.ascent import ascend, spread
 from polycal.search.directions import into_family, start_directions, stretch
+from polycal.search.effort import Effort
 from polycal.search.points import Points
 from polycal.search.sigmoid import climb
 
@@ -18,31 +20,11 @@ _SLOPES = (1.0, 2.0)
 _CHUNK_ROWS = 64
 
 
-@dataclass(frozen=True, eq=False)
-class Effort:
-    """How hard to look: random starts, starts followed to the end, and steps.
-
-    Attributes
-    ----------
-    n_random, n_finalists, n_steps : int
-    """
-
-    n_random: int
-    n_finalists: int
-    n_steps: int
-
-    @classmethod
-    def for_classes(cls, n_classes: int) -> "Effort":
-        """Less for each coordinate where there are many."""
-        if n_classes <= 20:
-            return cls(n_random=6, n_finalists=4, n_steps=30)
-        return cls(n_random=2, n_finalists=2, n_steps=20) if n_classes <= 200 else cls(0, 1, 10)
-
-
+@one_blas_thread()
 def search_directions(points: Points, m: float, effort: Effort, seed: int = 0) -> list[Float64s]:
     """Directions (k, k) for all coordinates: their own classes, the best screened, and the best climbed to."""
     k = points.n_classes
-    starts = candidate_directions(points, m, effort, seed)
+    starts = _candidate_directions(points, m, effort, seed)
     n_coordinates = max(1, min(_CHUNK_ROWS // effort.n_finalists, -(-k // 16)))
     chunks = [np.arange(k)[i : i + n_coordinates] for i in range(0, k, n_coordinates)]
     climbed = map_threads(lambda chunk: _climb(points, starts[:, chunk], chunk, m, effort), chunks)
@@ -50,10 +32,10 @@ def search_directions(points: Points, m: float, effort: Effort, seed: int = 0) -
     return [stretch(np.eye(k), m), screened, best]
 
 
-def candidate_directions(points: Points, m: float, effort: Effort, seed: int) -> Float64s:
+def _candidate_directions(points: Points, m: float, effort: Effort, seed: int) -> Float64s:
     """Starts (n_starts, k, k) for each coordinate: those of `start_directions` and those of its best sigmoids."""
     k = points.n_classes
-    sigmoids = climb(points, _SLOPES, n_random=effort.n_random // 2, n_steps=effort.n_steps, seed=seed)
+    sigmoids = climb(points, _SLOPES, replace(effort, n_random=effort.n_random // 2), seed)
     starts = np.vstack([start_directions(points, effort.n_random, seed), *[s.curves for s in sigmoids]])
     return stretch(starts, m).reshape(-1, k, k)
 
@@ -63,11 +45,11 @@ def _climb(
 ) -> tuple[Float64s, Float64s]:
     """The best start of each coordinate, and the best direction climbed to from its best few starts."""
     n = coordinates.size
-    values = np.vstack([smooth_errors(points, start, coordinates)[0] for start in starts])
+    values = np.vstack([_smooth_errors(points, start, coordinates)[0] for start in starts])
     order = np.argsort(-values, axis=0, kind="stable")[: effort.n_finalists]
     finalists = starts[order, np.arange(n)].reshape(-1, points.n_classes)
     position, reached = ascend(
-        lambda directions, rows: smooth_errors(points, directions, coordinates[rows % n]),
+        lambda directions, rows: _smooth_errors(points, directions, coordinates[rows % n]),
         lambda directions: into_family(directions, m),
         finalists,
         effort.n_steps,
@@ -77,7 +59,7 @@ def _climb(
     return finalists[:n], position[best]
 
 
-def smooth_errors(points: Points, directions: Float64s, coordinates: Ints) -> tuple[Float64s, Float64s]:
+def _smooth_errors(points: Points, directions: Float64s, coordinates: Ints) -> tuple[Float64s, Float64s]:
     """The exact smooth error of each direction for its coordinate, and the gradient by the direction."""
     values = directions @ points.proba.T
     errors, slopes = _kernels().smooth_slopes(

@@ -5,17 +5,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polycal._parallel import map_threads
 from polycal._typing import Float64s, Ints
 from polycal.sample import row_blocks
+from polycal.search._blas import one_blas_thread
 from polycal.search.ascent import ascend, spread
 from polycal.search.directions import start_directions
+from polycal.search.effort import Effort
 from polycal.search.points import Points
 
 # tanh(20) is 1 in double precision: an offset this far beyond the slope makes a constant.
 _BEYOND = 20.0
 # All starts climb a little, the best few of each coordinate to the end.
 _SCREENING_STEPS = 8
-_N_FINALISTS = 2
+_MAX_FINALISTS = 2
+# Entries of the directions that climb at once.
+_BATCH_CELLS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +62,12 @@ def ladder(slope: float) -> list[float]:
     return [*rungs, slope]
 
 
-def climb(
-    points: Points, slopes: Sequence[float], *, n_random: int = 2, n_steps: int = 30, seed: int = 0
-) -> list[Sigmoids]:
+@one_blas_thread()
+def climb(points: Points, slopes: Sequence[float], effort: Effort, seed: int = 0) -> list[Sigmoids]:
     """The strongest sigmoids found at each slope; a rung starts from the one below, so values never fall."""
-    fresh = start_directions(points, n_random, seed)
+    fresh = start_directions(points, effort.n_random, seed)
     middle = -fresh @ points.proba.mean(axis=0)
-    climber = _Climber(points, n_steps)
+    climber = _Climber(points, effort)
     found: list[Sigmoids] = []
     for slope in slopes:
         starts = [np.column_stack([slope * fresh, slope * middle])]
@@ -89,21 +93,28 @@ class _Climber:
     Positions (m, k + 1) hold a curve and its offset each, and come in sets of k, one for each coordinate.
     """
 
-    def __init__(self, points: Points, n_steps: int) -> None:
+    def __init__(self, points: Points, effort: Effort) -> None:
         self._points = points
         self._proba = points.proba.astype(np.float32)
         self._residual = points.residual.astype(np.float32)
         self._metric = np.append(spread(points.proba), 1.0)
-        self._n_steps = n_steps
+        self._effort = effort
 
     def best(self, starts: Float64s, certain: Float64s, slope: float) -> Sigmoids:
         """The best of each coordinate from `starts`; never worse than `certain`."""
-        values, _ = self._correlate(starts, np.arange(starts.shape[0]))
-        starts = np.where(values[:, None] < 0, -starts, starts)
-        screened = self._pick(*self._ascend(starts, slope, _SCREENING_STEPS), _N_FINALISTS)
-        finalists = np.vstack([certain, self._ascend(screened, slope, self._n_steps)[0]])
+        k = self._points.n_classes
+        size = k * max(1, _BATCH_CELLS // k**2)
+        batches = [self._screen(starts[i : i + size], slope) for i in range(0, starts.shape[0], size)]
+        positions, values = (np.concatenate(part) for part in zip(*batches, strict=True))
+        screened = self._pick(positions, values, min(_MAX_FINALISTS, self._effort.n_finalists))
+        finalists = np.vstack([certain, self._ascend(screened, slope, self._effort.n_steps)[0]])
         position = self._pick(finalists, self._exact(finalists), 1)
         return Sigmoids(slope, position[:, :-1], position[:, -1], self._exact(position))
+
+    def _screen(self, starts: Float64s, slope: float) -> tuple[Float64s, Float64s]:
+        """Turn round what comes out negative, and climb a little."""
+        values, _ = self._correlate(starts, np.arange(starts.shape[0]))
+        return self._ascend(np.where(values[:, None] < 0, -starts, starts), slope, _SCREENING_STEPS)
 
     def _ascend(self, starts: Float64s, slope: float, n_steps: int) -> tuple[Float64s, Float64s]:
         return ascend(
@@ -121,15 +132,18 @@ class _Climber:
         """``sum_i z_il tanh(<c, v_i> + b)`` and its gradient by (c, b): two matrix products a block."""
         coordinate = rows % self._points.n_classes
         curves, offsets = positions[:, :-1].astype(np.float32), positions[:, -1].astype(np.float32)
-        values, gradient = np.zeros(rows.size), np.zeros(positions.shape)
-        for block in row_blocks(self._points.n_points, rows.size):
+
+        def correlate_block(block: slice) -> tuple[Float64s, Float64s]:
             proba, residual = self._proba[block], self._residual[block][:, coordinate]
             weight = np.tanh(proba @ curves.T + offsets)
-            values += np.einsum("ij,ij->j", residual, weight)
+            values = np.einsum("ij,ij->j", residual, weight)
             residual *= 1 - np.square(weight, out=weight)
-            gradient[:, :-1] += residual.T @ proba
-            gradient[:, -1] += residual.sum(axis=0)
-        return values, gradient
+            gradient = np.column_stack([residual.T @ proba, residual.sum(axis=0)])
+            return values.astype(np.float64), gradient.astype(np.float64)
+
+        blocks = list(row_blocks(self._points.n_points, rows.size))
+        parts = map_threads(correlate_block, blocks, n_jobs=-1 if len(blocks) > 1 else 1)
+        return np.sum([part[0] for part in parts], axis=0), np.sum([part[1] for part in parts], axis=0)
 
     def _exact(self, positions: Float64s) -> Float64s:
         """The correlations in double precision."""

@@ -1,6 +1,6 @@
 """The subset of classes with the largest smooth calibration error, by climbing from many starts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,22 +8,22 @@ import numpy as np
 from polycal._parallel import map_threads
 from polycal._split import split_rows
 from polycal._typing import Bools, Float64s, Ints
-from polycal.question import ask_subset
 from polycal.sample import Sample
 from polycal.search._landscape import Landscape, Point, plain_landscape
-from polycal.search.subset_enumeration import FoundSubset, size_limit, smaller_side
-from polycal.smooth import smooth_curve
+from polycal.search.found_subset import FoundSubset, found_subset, size_limit
 
 # A larger sample is searched on a random part of it. What is found is valued on the whole.
 _MAX_CELLS = 1 << 25
+# How many climbs are polished, times the cells of the sample.
+_POLISHED_CELLS = 1 << 22
 _MAX_ROUNDS = 100
 # Smaller rises are rounding of single precision.
-_TOLERANCE = 1e-8
+_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Climb:
-    """Where a climb ended, and how many sets it evaluated."""
+    """The set where a climb ended, and how many sets it evaluated."""
 
     point: Point
     n_evaluated: int
@@ -37,16 +37,15 @@ def search_subsets(
     From each start, flip the classes that gain most while the weight function is kept, and find the best
     weight function of the new set, in turn; then flip single classes as long as any flip gains.
     """
-    landscape = plain_landscape(search_part(sample, seed))
     limit = size_limit(sample.n_classes, max_size)
-    starts = start_sets(landscape, class_ranks(sample), limit, n_starts, seed)
-    climbs = climb_all(landscape, starts, limit)
-    best = max(climbs, key=lambda climb: climb.point.value).point
-    members = np.flatnonzero(best.member)
-    if limit == sample.n_classes - 1:
-        members = smaller_side(sample, members)
-    curve = smooth_curve(ask_subset(sample, members))
-    return FoundSubset(members, curve, sum(climb.n_evaluated for climb in climbs))
+    part = search_part(sample, seed)
+    landscape = plain_landscape(part)
+    climbs = climb_all(landscape, start_sets(landscape, class_ranks(part), limit, n_starts, seed), limit)
+    finalists = climbs[: max(1, _POLISHED_CELLS // part.proba.size)]
+    polished = map_threads(lambda climb: _polish(landscape, climb, limit), finalists)
+    best = max(polished, key=lambda climb: climb.point.value).point
+    n_evaluated = sum(climb.n_evaluated for climb in climbs + polished)
+    return found_subset(sample, np.flatnonzero(best.member), limit, n_evaluated)
 
 
 def search_part(sample: Sample, seed: int) -> Sample:
@@ -58,7 +57,7 @@ def search_part(sample: Sample, seed: int) -> Sample:
 
 
 def class_ranks(sample: Sample) -> Ints:
-    """The place of each class when ordered by use: random choices made in this order follow a relabelling."""
+    """The place of each class in order of use: random choices made in this order follow a relabelling."""
     mean = sample.mass @ sample.proba
     frequency = np.bincount(sample.labels, weights=sample.mass, minlength=sample.n_classes)
     return np.argsort(np.lexsort((frequency, mean)))
@@ -72,45 +71,52 @@ def start_sets(landscape: Landscape, ranks: Ints, limit: int, n_random: int, see
     return [_largest(score, limit) for score in scores]
 
 
-def climb_all(landscape: Landscape, starts: Sequence[Bools], limit: int) -> list[Climb]:
-    """Climb from every start, on all cores."""
-    return map_threads(lambda start: climb(landscape, start, limit), starts)
+def climb_all(landscape: Landscape, starts: list[Bools], limit: int) -> list[Climb]:
+    """Climb from every start by quick gains, on all cores; the highest first."""
+
+    def climb(start: Bools) -> Climb:
+        return _ascend(landscape, Climb(landscape.at(start), 1), landscape.quick_gains, 0, limit)
+
+    return sorted(map_threads(climb, starts), key=lambda climb: -climb.point.value)
 
 
-def climb(landscape: Landscape, start: Bools, limit: int) -> Climb:
-    """Flip classes, many at first and one at a time in the end, while the value rises."""
-    quick = _ascend(landscape, Climb(landscape.at(start), 1), landscape.quick_gains, limit)
-    return _ascend(landscape, quick, landscape.exact_gains, limit)
+def _polish(landscape: Landscape, climb: Climb, limit: int) -> Climb:
+    """Climb on by exact gains, until no single flip gains."""
+    return _ascend(landscape, Climb(climb.point, 0), landscape.exact_gains, landscape.n_classes, limit)
 
 
-def _ascend(landscape: Landscape, climb: Climb, gains: Callable[[Point], Float64s], limit: int) -> Climb:
+def _ascend(
+    landscape: Landscape, climb: Climb, gains: Callable[[Point], Float64s], cost: int, limit: int
+) -> Climb:
     """Flip the most promising classes, half as many as long as the value does not rise."""
     point, n_evaluated = climb.point, climb.n_evaluated
     for _ in range(_MAX_ROUNDS):
         gain = gains(point)
-        size = int((gain > 0).sum())
-        while size:
-            trial = landscape.at(_flip(point.member, gain, size, limit))
+        n_evaluated += cost
+        n_flips = int((gain > 0).sum())
+        while n_flips:
+            trial = landscape.at(_flip(point.member, gain, n_flips, limit))
             n_evaluated += 1
             if trial.value > point.value + _TOLERANCE:
                 break
-            size //= 2
-        if not size:
+            n_flips //= 2
+        if n_flips == 0:
             break
         point = trial
     return Climb(point, n_evaluated)
 
 
-def _flip(member: Bools, gain: Float64s, size: int, limit: int) -> Bools:
-    """Flip the classes with the ``size`` largest gains; beyond the limit, those least missed leave."""
+def _flip(member: Bools, gain: Float64s, n_flips: int, limit: int) -> Bools:
+    """Flip the classes with the largest gains; where that is too many classes, those least missed leave."""
     flipped = member.copy()
-    flipped[np.argsort(-gain)[:size]] ^= True
+    flipped[np.argsort(-gain)[:n_flips]] ^= True
     worth = np.where(member, -gain, gain)
     return _largest(np.where(flipped, worth - worth.min() + 1.0, 0.0), limit)
 
 
 def _largest(score: Float64s, limit: int) -> Bools:
-    """The classes with a positive score, at most ``limit`` of them."""
+    """The classes with a positive score, at most ``limit`` of them and at least one."""
+    size = min(limit, max(1, int((score > 0).sum())))
     chosen = np.zeros(score.size, dtype=np.bool_)
-    chosen[np.argsort(-score)[:limit]] = True
-    return chosen & (score > 0)
+    chosen[np.argsort(-score)[:size]] = True
+    return chosen
