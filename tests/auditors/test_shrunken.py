@@ -5,7 +5,7 @@ from tests import reference_subset
 
 from polycal._validation import check_sample
 from polycal.auditors._shrunken import expected_labels, share_of_signal, shrunken_landscape
-from polycal.search._landscape import plain_landscape
+from polycal.search.landscape import plain_landscape
 
 
 def powers_of(proba, a, b):

@@ -6,7 +6,7 @@ from tests.strategies import samples
 from polycal._compiled import subset as kernels
 from polycal._validation import check_sample
 from polycal.question import ask_subset
-from polycal.search._landscape import plain_landscape
+from polycal.search.landscape import plain_landscape
 from polycal.smooth import smooth_error
 
 

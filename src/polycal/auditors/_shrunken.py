@@ -4,7 +4,7 @@ import numpy as np
 
 from polycal._typing import Float64s, Ints
 from polycal.sample import Sample
-from polycal.search._landscape import Float32s, Landscape, plain_landscape
+from polycal.search.landscape import Float32s, Landscape, plain_landscape
 
 # A recalibration by two numbers cannot say everything: this share of what it leaves unsaid is always kept.
 _LEAST_SHARE = 0.25

@@ -39,7 +39,8 @@ class ProjectedSmooth(Notion):
     directions are found by gradient ascent of that exact value from many starts, which are the same for every
     order of rows and (but for classes used exactly alike) of classes. What is found is a lower bound. Up to 6
     classes every set of classes is among the starts, so that the value is at least the subset smooth error
-    of size m. A search looks at no more than 32,768 distinct predictions; the value is that of the whole sample.
+    of size m (of samples that are searched whole). A search looks at no more than 32,768 distinct predictions, or
+    4 million probabilities; the value is that of the whole sample.
 
     *Two classes are exact.* Predictions are :math:`(1 - p, p)`, so
     :math:`\langle a, v\rangle = a_0 + (a_1 - a_0) p`, and a weight :math:`\varphi(\langle a, v\rangle)` is a

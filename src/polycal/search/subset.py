@@ -9,8 +9,8 @@ from polycal._parallel import map_threads
 from polycal._split import split_rows
 from polycal._typing import Bools, Float64s, Ints
 from polycal.sample import Sample
-from polycal.search._landscape import Landscape, Point, plain_landscape
 from polycal.search.found_subset import FoundSubset, found_subset, size_limit
+from polycal.search.landscape import Landscape, Point, plain_landscape
 
 # A larger sample is searched on a random part of it. What is found is valued on the whole.
 _MAX_CELLS = 1 << 25
