@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 STAMP := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format bench docs clean
+.PHONY: help demo test test-fast check format bench bench-quick docs clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -47,11 +47,14 @@ format: $(STAMP)-dev  ## Rewrite the sources in the house format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(STAMP)-dev  ## Measure speed as ratios to known floors
+bench-quick: $(STAMP)-dev  ## Measure against floors and peers on little data (minutes; the first run installs peers)
+	$(BIN)/python -m benchmarks --quick
+
+bench: $(STAMP)-dev  ## The full leaderboard (hours); writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
 docs: $(STAMP)-docs  ## Build the documentation in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:  ## Remove what the targets above made
-	rm -rf $(VENV) docs/_build docs/api/generated .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-peers docs/_build docs/api/generated .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

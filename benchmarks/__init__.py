@@ -1,1 +1,1 @@
-"""Speed as ratios to known floors, measured in one run: ``python -m benchmarks``."""
+"""Polycal beside its peers, and its hot paths beside their floors: ``python -m benchmarks --help``."""

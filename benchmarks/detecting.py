@@ -1,0 +1,170 @@
+"""Detecting: how often each test of calibration, at level 5 %, finds an error of known size.
+
+Strength 0 is a calibrated predictor: there a valid test rejects at most one time in twenty. All tests see the same
+samples.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.peers.environments import environment
+from benchmarks.peers.hypothesis_tests import ALPHA, TESTS
+from benchmarks.peers.processes import Limits, run_job
+from benchmarks.store import Store
+from polycal._generators import make_cat_and_dog, make_shifted_subset, make_temperature
+
+KEY = ("case", "strength", "test")
+POWER = 0.8
+
+
+@dataclass(frozen=True)
+class Case:
+    """A way to be miscalibrated.
+
+    Attributes
+    ----------
+    name : str
+        As the tables show it.
+    strengths : tuple of float
+        How much, increasing; 0 is calibrated.
+    draw : callable
+        From strength, number of rows and seed to predictions and labels.
+    meaning : str
+        What the strength is.
+    """
+
+    name: str
+    strengths: tuple
+    draw: Callable
+    meaning: str
+
+
+def _cat_and_dog(strength, n, seed):
+    made = make_cat_and_dog(n, error=strength, random_state=seed)
+    return made.proba, made.labels
+
+
+def _cat_and_dog_breeds(strength, n, seed, breeds=10):
+    """Each of the four classes parted into ten breeds, correctly: the wrong subset has twenty classes."""
+    made = make_cat_and_dog(n, error=strength, random_state=seed)
+    rng = np.random.default_rng([seed, 7])
+    shares = rng.dirichlet(np.full(breeds, 0.3), size=made.proba.shape)
+    proba = (made.proba[:, :, None] * shares).reshape(n, -1)
+    own = shares[np.arange(n), made.labels].cumsum(axis=1)
+    breed = (own > rng.random((n, 1)) * own[:, -1:]).argmax(axis=1)
+    return proba / proba.sum(axis=1, keepdims=True), made.labels * breeds + breed
+
+
+def _shifted_subset(strength, n, seed):
+    made = make_shifted_subset(n, 10, error=strength, random_state=seed)
+    return made.proba, made.labels
+
+
+def _temperature(strength, n, seed):
+    made = make_temperature(n, 10, temperature=1 - strength, n_distinct=n, random_state=seed)
+    return made.proba, made.labels
+
+
+CASES = (
+    Case(
+        "cat and dog, 4 classes",
+        (0, 0.05, 0.1, 0.15, 0.2),
+        _cat_and_dog,
+        "gap of the pair where there is one",
+    ),
+    Case(
+        "cat and dog, 40 breeds",
+        (0, 0.05, 0.1, 0.15, 0.2),
+        _cat_and_dog_breeds,
+        "gap of twenty classes together where there is one",
+    ),
+    Case(
+        "half of 10 classes",
+        (0, 0.01, 0.02, 0.04, 0.08),
+        _shifted_subset,
+        "constant gap of five classes together",
+    ),
+    Case("temperature, 10 classes", (0, 0.05, 0.1, 0.2, 0.3), _temperature, "1 minus the temperature"),
+)
+
+
+QUICK_CASES = (CASES[0], CASES[3])
+
+
+def main(options):
+    """Run what is not in the results yet: one process for each case and test."""
+    store = Store(options.results / "detecting.jsonl", KEY)
+    n, repeats = (1000, 20) if options.quick else (2000, 100)
+    limits = Limits(options.time_limit or (60 if options.quick else 900))
+    missing = {}
+    for case in QUICK_CASES if options.quick else CASES:
+        arrays = None
+        for name, test in TESTS.items():
+            place = environment(test.environment, create=not options.no_install)
+            if place.reason(test.package) is not None:
+                missing[name] = place.reason(test.package)
+            elif options.force or store.find(case=case.name, strength=0, test=name) is None:
+                arrays = arrays or samples(case, n, repeats)
+                for row in power_curve(case, name, tried(place.python, name, test, arrays, limits)):
+                    store.add({"n": n, **row})
+                    print(describe(row), flush=True)
+    store.compact()
+    return missing
+
+
+def samples(case, n, repeats):
+    """Independent samples of every strength, stacked; all strengths of the first seed come first."""
+    drawn = [case.draw(strength, n, seed) for seed in range(repeats) for strength in case.strengths]
+    proba, labels = zip(*drawn, strict=True)
+    return {"proba": np.stack(proba), "labels": np.stack(labels)}
+
+
+def tried(python, name, test, arrays, limits):
+    """The worker's result. It is to stop by itself with what it has; the limit is for what hangs."""
+    job = {"task": "test", "method": name, "package": test.package, "seconds": 0.7 * limits.seconds}
+    return run_job(python, job, arrays, limits)
+
+
+def power_curve(case, name, result):
+    """One row for each strength, with how many samples were rejected of those there was time for."""
+    result = dict(result)
+    p_values = result.pop("p_values", [])
+    repeats = len(p_values) // len(case.strengths)
+    if result["status"] == "ok" and repeats == 0:
+        result = {"status": "time limit", "error": f"{result['seconds']:.0f} s for one sample"}
+    shares = (
+        np.array(p_values[: repeats * len(case.strengths)]).reshape(repeats, len(case.strengths)) <= ALPHA
+    )
+    for i, strength in enumerate(case.strengths):
+        row = {"case": case.name, "strength": strength, "test": name, "repeats": repeats, **result}
+        if result["status"] == "ok":
+            row["rejected"] = int(np.count_nonzero(shares[:, i]))
+        yield row
+
+
+def describe(row):
+    """One line of progress."""
+    head = f"{row['case']:<26} {row['strength']:<5} {row['test']:<32}"
+    if row["status"] != "ok":
+        return f"{head} {row['status']}: {row['error']}"
+    return f"{head} rejected {row['rejected']:>3} of {row['repeats']}  {row['seconds']:.3f} s each"
+
+
+def smallest_found(points, power=POWER):
+    """The strength at which the share of rejections reaches the power, by interpolation; None if it never does.
+
+    Parameters
+    ----------
+    points : sequence of (strength, share)
+        The power curve.
+    """
+    before = None
+    for strength, share in sorted(points):
+        if share >= power and strength > 0:
+            if before is None or share == before[1]:
+                return strength
+            return before[0] + (strength - before[0]) * max(power - before[1], 0) / (share - before[1])
+        before = (strength, share)
+    return None

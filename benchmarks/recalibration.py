@@ -1,0 +1,158 @@
+"""Recalibration: every method on every set of predictions, over several splits into the two parts."""
+
+import tempfile
+from pathlib import Path
+
+from benchmarks import judging
+from benchmarks.data import prediction_sets
+from benchmarks.methods import QUICK, own_methods, peer_methods, select, source_fingerprint
+from benchmarks.peers.environments import environment
+from benchmarks.peers.processes import DEFAULT_LIMITS, Limits, run_job, save_input
+from benchmarks.store import Store
+
+KEY = ("set", "seed", "method")
+QUICK_SETS = ("fashion_mlp", "letter_forest", "news20")
+
+
+def main(options):
+    """Run what is not in the results yet, and say what is missing."""
+    own, own_missing = own_methods()
+    peers, peers_missing = peer_methods(create=not options.no_install)
+    methods = select([*own, *peers], options.methods or (QUICK if options.quick else ("*",)))
+    sets = prediction_sets(options.sets or (quick_names() if options.quick else None))
+    seeds = range(options.seeds or (1 if options.quick else 5))
+    limits = Limits(options.time_limit or (60 if options.quick else 180))
+    store = Store(options.results / "recalibration.jsonl", KEY)
+    run(sets, methods, seeds, store, limits=limits, force=options.force)
+    return {**own_missing, **peers_missing}
+
+
+def quick_names():
+    """Those of the small sets that are there."""
+    there = [s.name for s in prediction_sets()]
+    return [name for name in QUICK_SETS if name in there] or there[:1]
+
+
+def run(sets, methods, seeds, store, *, limits=DEFAULT_LIMITS, force=False, try_method=None):
+    """One process for each set, seed and method; rows go to the store as they come.
+
+    Parameters
+    ----------
+    sets : sequence of PredictionSet
+        What to recalibrate.
+    methods : sequence of Method
+        With what.
+    seeds : sequence of int
+        Splits; 0 is the file's own.
+    store : Store
+        Where rows are kept. Those it has are not made again.
+    limits : Limits
+        For each process.
+    force : bool
+        Make rows again.
+    try_method : callable, optional
+        Instead of `try_in_process`.
+    """
+    try_method = try_method or try_in_process
+    warn_of_stale(store.rows, methods)
+    for prediction_set in smallest_first(sets):
+        for seed in seeds:
+            to_do = [m for m in methods if force or not is_done(store, prediction_set.name, seed, m, limits)]
+            if not to_do:
+                continue
+            split = prediction_set.split(seed)
+            with tempfile.TemporaryDirectory() as folder:
+                arrays = {
+                    "proba": split.calibration.proba,
+                    "labels": split.calibration.labels,
+                    "new_proba": split.evaluation.proba,
+                }
+                given = save_input(Path(folder) / "input.npz", arrays)
+                for method in to_do:
+                    row = one_row(prediction_set.name, seed, method, split, given, store, limits, try_method)
+                    store.add(row)
+                    print(describe(row), flush=True)
+    store.compact()
+
+
+def smallest_first(sets):
+    """The sets by size: what is too slow for a small one need not be tried on a larger one."""
+    return sorted(sets, key=lambda prediction_set: prediction_set.n_cells)
+
+
+def is_done(store, name, seed, method, limits):
+    """Whether there is a row to keep: also of a failure, but not of a shorter time limit."""
+    row = store.find(set=name, seed=seed, method=method.name)
+    return row is not None and not (row["status"] == "time limit" and row["limit_seconds"] < limits.seconds)
+
+
+def one_row(name, seed, method, split, given, store, limits, try_method):
+    """Fit, predict and judge; whatever goes wrong is in the row."""
+    row = {
+        "set": name,
+        "seed": seed,
+        "method": method.name,
+        "k": split.evaluation.n_classes,
+        "n_calibration": split.calibration.n_samples,
+        "n_evaluation": split.evaluation.n_samples,
+    }
+    slow = too_slow_before(row, store.rows, limits)
+    if slow is not None:
+        where = "another split" if slow["set"] == name else f"{slow['set']}, which is not larger"
+        error = f"not finished after {slow['limit_seconds']:g} s on {where}, so not tried here"
+        return {**row, "status": "time limit", "error": error, "limit_seconds": limits.seconds}
+    result = try_method(method, given, limits)
+    out = result.pop("output", None)
+    row.update(result)
+    if row["status"] == "time limit":
+        row["limit_seconds"] = limits.seconds
+    if row["status"] == "ok":
+        try:
+            proba, note = judging.as_proba(out, split.evaluation.proba.shape)
+        except ValueError as error:
+            return {**row, "status": "failed", "error": str(error)}
+        row.update({"note": note} if note else {})
+        row.update(judging.judge(split.evaluation.labels, proba, seed))
+    return row
+
+
+def try_in_process(method, given, limits):
+    """The worker's result; that of our own methods says which sources made it."""
+    python = environment(method.environment).python
+    job = {"task": "recalibrate", "method": method.call, "package": method.package}
+    result = run_job(python, job, given, limits)
+    if method.is_ours and "version" in result:
+        result["version"] += f"+{source_fingerprint()}"
+    return result
+
+
+def too_slow_before(row, rows, limits):
+    """A row where the method had as much time, as little to do, and did not finish; None if there is none."""
+    sizes = ("k", "n_calibration", "n_evaluation")
+    slow = (other for other in rows if other["status"] == "time limit" and other["method"] == row["method"])
+    for other in slow:
+        if other["limit_seconds"] >= limits.seconds and all(other[size] <= row[size] for size in sizes):
+            return other
+    return None
+
+
+def warn_of_stale(rows, methods):
+    """Say that rows of polycal were made by other sources than these."""
+    names = {method.name for method in methods if method.is_ours}
+    stale = [
+        r for r in rows if r["method"] in names and not r.get("version", "").endswith(source_fingerprint())
+    ]
+    if stale:
+        print(f"{len(stale)} rows of polycal's methods were made by other sources; --force makes them again")
+
+
+def describe(row):
+    """One line of progress."""
+    head = f"{row['set']:<24} {row['seed']}  {row['method']:<34}"
+    if row["status"] != "ok":
+        return f"{head} {row['status']}: {row['error']}"
+    return (
+        f"{head} log loss {row['log_loss']:.4f}  Brier {row['brier']:.4f}  worst subset {row['worst_subset']:.4f}  "
+        f"fit {row['fit_seconds']:.2f} s  predict {row['predict_seconds']:.2f} s  "
+        f"memory {row['peak_bytes'] / 2**20:.0f} MiB"
+    )

@@ -1,0 +1,1 @@
+"""Results as Markdown and as a figure."""

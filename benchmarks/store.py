@@ -1,0 +1,94 @@
+"""Results as lines of JSON: appended as they come, so that an interrupted run goes on where it stopped."""
+
+import json
+import math
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "results"
+DIGITS = 6
+
+
+def results_folder(quick):
+    """Where results are kept: those of quick runs apart."""
+    return FOLDER / "quick" if quick else FOLDER
+
+
+def keep_out_of_git(folder):
+    """Make a folder that version control does not look at."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".gitignore").write_text("*\n")
+
+
+class Store:
+    """Rows of one section, each found by the values of its key fields.
+
+    Parameters
+    ----------
+    path : path
+        The file, made when the first row is added.
+    key : sequence of str
+        The fields that tell rows apart. Of rows with the same key the last one counts.
+    """
+
+    def __init__(self, path, key):
+        self.path, self.key = Path(path), tuple(key)
+        self._rows = {}
+        if self.path.exists():
+            for line in self.path.read_text().splitlines():
+                row = _parse(line)
+                if row is not None:
+                    self._rows[self._key_of(row)] = row
+
+    @property
+    def rows(self):
+        """All rows, sorted by key."""
+        return [self._rows[key] for key in sorted(self._rows, key=lambda key: tuple(map(_sortable, key)))]
+
+    def find(self, **key):
+        """The row with this key, or None."""
+        return self._rows.get(self._key_of(key))
+
+    def add(self, row):
+        """Enter a row, and write it at once."""
+        row = {name: _rounded(value) for name, value in row.items()}
+        self._rows[self._key_of(row)] = row
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a") as file:
+            file.write(_line(row))
+
+    def clear(self):
+        """Forget all rows."""
+        self._rows = {}
+        self.path.unlink(missing_ok=True)
+
+    def compact(self):
+        """Write the file anew: sorted, one line for each key."""
+        if self._rows:
+            self.path.write_text("".join(map(_line, self.rows)))
+
+    def _key_of(self, row):
+        return tuple(row[field] for field in self.key)
+
+
+def _parse(line):
+    """A row, or None for a line that an interruption cut short."""
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:
+        return None
+
+
+def _line(row):
+    return json.dumps(row, separators=(",", ":")) + "\n"
+
+
+def _rounded(value):
+    """Floats to a few digits; those that JSON lacks as None."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+
+
+def _sortable(value):
+    """Numbers before text, so that any two keys compare."""
+    return (0, value, "") if isinstance(value, int | float) else (1, 0, str(value))
