@@ -82,4 +82,5 @@ class SubsetAuditor(Auditor):
         starts = start_sets(landscape, class_ranks(part), limit, self.n_starts, self.random_state)
         climbs = climb_all(landscape, starts, limit)
         members = np.flatnonzero(climbs[0].point.member)
-        return found_subset(sample, members, limit, len(climbs)).witness(sample)
+        n_evaluated = sum(climb.n_evaluated for climb in climbs)
+        return found_subset(sample, members, limit, n_evaluated).witness(sample)
