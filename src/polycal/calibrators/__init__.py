@@ -1,0 +1,1 @@
+"""Calibrators: maps from predictions to better predictions, one file per method."""

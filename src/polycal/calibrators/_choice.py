@@ -1,0 +1,112 @@
+"""Choosing a ridge and a mixing weight by cross-validation, with the base as the standard to beat."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polycal._typing import Float64s
+from polycal.calibrators._fold_path import FoldPath
+from polycal.calibrators._scoring import Scores, logit_scores
+from polycal.calibrators._tilt import fit_tilt
+
+Float32s = NDArray[np.float32]
+
+# From ridge to ridge the solutions differ enough to matter, and mixing fills the gaps.
+STRENGTHS = tuple(0.1 * 0.25**j for j in range(10))
+# Besides the best mixing, parts of it: bolder models may win by luck, or cost accuracy.
+PARTS = (1.0, 0.5, 0.25)
+# The path goes so far at least, and ends after so many strengths in a row that bring nothing.
+_AT_LEAST, _PATIENCE = 4, 2
+# A weaker ridge must gain this much: smaller differences are the luck of the search.
+_LEAST_GAIN = 0.002
+# A model must not lose more accuracy than this against the input, with half a standard error to spare.
+_ACCURACY_LOSS = 0.003
+
+
+@dataclass
+class Choice:
+    """The best model of a path so far.
+
+    Attributes
+    ----------
+    gain : float
+        What it gains on the base on held-out rows, in log loss and Brier score, each as a part of the base's; 0
+        while nothing beats the base.
+    strength : float
+        Its ridge.
+    scale, mixing : float
+        What the base's logits, and the model's change of them, are multiplied by.
+    weight : ndarray of shape (n_features, n_classes), or None
+        The mean weights of the folds' models; None while nothing beats the base.
+    table : list
+        Strength, mixing, log loss, Brier score and accuracy of every model tried, cross-validated.
+    """
+
+    gain: float = 0.0
+    strength: float = np.inf
+    scale: float = 1.0
+    mixing: float = 0.0
+    weight: Float32s | None = None
+    table: list[tuple[float, ...]] = field(default_factory=list)
+
+    def final_weight(self) -> Float64s | None:
+        """The weights of the model, mixed, and centred: a softmax does not see what all classes share."""
+        if self.weight is None:
+            return None
+        weight: Float64s = self.mixing * self.weight.astype(np.float64)
+        centred: Float64s = weight - weight.mean(axis=1, keepdims=True)
+        return centred
+
+
+def choose(path: FoldPath, raw: Scores, standard: Scores) -> Choice:
+    """Walk down the path until it stops getting better.
+
+    Parameters
+    ----------
+    path : FoldPath
+    raw, standard : Scores
+        Those of the input and of the base, for the rows in the path's order.
+    """
+    best, idle = Choice(), 0
+    for i, (strength, weight, change) in enumerate(path.solutions(STRENGTHS)):
+        candidate = _best_part(path, change, raw, standard, strength)
+        best.table += candidate.table
+        improved = candidate.gain > best.gain + _LEAST_GAIN
+        if improved:
+            best = replace(candidate, weight=weight, table=best.table)
+        idle = 0 if improved or i < _AT_LEAST else idle + 1
+        if idle == _PATIENCE:
+            break
+    return best
+
+
+def _best_part(path: FoldPath, change: Float32s, raw: Scores, standard: Scores, strength: float) -> Choice:
+    """The best mixing of one strength among the safe ones, without its weights."""
+    best = Choice(strength=strength)
+    scale, mixing = _fit_mixing(path, change)
+    for part in PARTS:
+        near = 1.0 + part * (scale - 1.0), part * mixing
+        scores = logit_scores(path.sample, path.log_proba, change, *near)
+        best.table.append((strength, near[1], scores.log_loss, scores.brier, scores.accuracy))
+        gain, _ = scores.relative_gain(standard)
+        if gain > best.gain and _is_safe(scores, raw, standard):
+            best.gain, best.scale, best.mixing = gain, *near
+    return best
+
+
+def _is_safe(scores: Scores, raw: Scores, standard: Scores) -> bool:
+    """Whether a model is better than the base beyond the noise, and as accurate as the input up to noise."""
+    gain, error = scores.relative_gain(standard)
+    more_right, doubt = scores.accuracy_gain(raw)
+    return gain > error and more_right - 0.5 * doubt > -_ACCURACY_LOSS
+
+
+def _fit_mixing(path: FoldPath, change: Float32s) -> tuple[float, float]:
+    """Multipliers of the base's logits and of their change, by the log loss of held-out rows."""
+
+    def directions(rows: slice) -> Float32s:
+        return np.stack([path.log_proba[rows], change[rows]])
+
+    scale, mixing = fit_tilt(path.sample, path.log_proba, directions, 2)
+    return 1.0 + float(scale), min(max(float(mixing), 0.0), 1.0)

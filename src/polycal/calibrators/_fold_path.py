@@ -1,0 +1,83 @@
+"""Cross-validated ridge path: fold by fold, from strong to weak, each solution the start of the next."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polycal._split import split_rows
+from polycal._typing import Ints
+from polycal.calibrators._kernel_features import kernel_features, ridge_penalty
+from polycal.calibrators._newton_blocks import NewtonBlocks
+from polycal.calibrators._ridge import DenseProblem, RidgeProblem
+from polycal.calibrators._sparse_problem import SparseProblem
+from polycal.sample import Sample
+
+Float32s = NDArray[np.float32]
+
+_TOLERANCE = 1e-4
+_BLOCK_SIZE = 96
+# With a smaller part of the classes likely, sparse products are faster than dense ones.
+_SPARSE = 0.15
+
+
+class FoldPath:
+    """The models of all folds at each strength of the ridge.
+
+    Rows are sorted by fold, so that parts are slices. The preconditioner is made once, from all rows: it affects
+    the way to a solution, not the solution.
+
+    Parameters
+    ----------
+    sample : Sample
+        Labels and weights of the rows.
+    log_proba : ndarray of float32, shape (n_samples, n_classes)
+        Log q of the base.
+    n_folds : int
+    seed : int
+    """
+
+    def __init__(self, sample: Sample, log_proba: Float32s, n_folds: int, seed: int) -> None:
+        parts = split_rows(sample, (1.0,) * n_folds, seed)
+        self.order: Ints = np.concatenate(parts)
+        self.sample = sample.take(self.order)
+        self.log_proba = log_proba[self.order]
+        self.features = kernel_features(self.log_proba)
+        edges = np.cumsum([0, *(part.size for part in parts)])
+        self.folds = [slice(a, b) for a, b in pairwise(edges)]
+        self._mass = self.sample.mass.astype(np.float32)
+        self._penalty = ridge_penalty(sample.n_classes)
+        arrays = self.features, self.log_proba, self.sample.labels, self._mass, self._penalty
+        likely = np.count_nonzero(self.features[:, sample.n_classes + 1 :]) / log_proba.size
+        self._sparse = SparseProblem.from_features(*arrays) if likely < _SPARSE else None
+
+    def solutions(self, strengths: Sequence[float]) -> Iterator[tuple[float, Float32s, Float32s]]:
+        """For each strength: itself, the mean weights of the folds' models, and what each fold's model adds to the
+        logits of the rows it has not seen.
+        """
+        proba = self.features[:, 1 : self.sample.n_classes + 1]
+        blocks = NewtonBlocks(self.features, proba, self._mass, self._penalty, _BLOCK_SIZE)
+        weights = [np.zeros_like(self._penalty) for _ in self.folds]
+        change = np.empty_like(self.log_proba)
+        for strength in strengths:
+            for i, fold in enumerate(self.folds):
+                problem = self._without(fold)
+                weights[i] = problem.solve(weights[i], strength, blocks, _TOLERANCE)
+                change[fold] = self.features[fold] @ weights[i]
+            yield strength, np.mean(weights, axis=0, dtype=np.float32), change
+
+    def _without(self, fold: slice) -> RidgeProblem:
+        """The problem on the rows outside a fold."""
+        if self._sparse is not None:
+            mass = self._mass.copy()
+            mass[fold] = 0.0
+            return self._sparse.with_mass(mass / mass.sum())
+        mass = np.delete(self._mass, fold)
+        return DenseProblem(
+            np.delete(self.features, fold, axis=0),
+            np.delete(self.log_proba, fold, axis=0),
+            np.delete(self.sample.labels, fold),
+            mass / mass.sum(),
+            self._penalty,
+        )

@@ -1,0 +1,79 @@
+"""Dirichlet calibration: the densities of each class's predictions are Dirichlet."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from polycal._typing import Float64s
+from polycal._validation import check_real
+from polycal.calibrators._base import Calibrator
+from polycal.calibrators._likelihood import total_weight
+from polycal.calibrators._log_linear import fit_log_linear
+from polycal.sample import Sample
+from polycal.steps import Linear, Log, Program, Softmax
+
+# Holds the diagonal of a class that does not occur, and of separable data; else without effect.
+_DIAGONAL = 1.0
+
+
+class DirichletCalibrator(Calibrator):
+    r"""Mix all classes' log probabilities, with off-diagonal and intercept regularisation (ODIR).
+
+    The family of `MatrixScaling`, :math:`p = \mathrm{softmax}(W^\top \log v + b)`, with the penalty of its authors:
+    each class has a scale of its own for free. Made for few classes and much data.
+
+    Parameters
+    ----------
+    off_diagonal : float
+        Strength of the pull of W's off-diagonal entries towards 0.
+    intercept : float
+        Strength of the pull of b towards 0.
+    from_logits : bool
+        The predictions are logits.
+
+    Attributes
+    ----------
+    weight_ : ndarray of shape (n_classes, n_classes)
+        W; ``weight_[i, j]`` is what class i's log probability counts for class j.
+    bias_ : ndarray of shape (n_classes,)
+        b.
+
+    Notes
+    -----
+    Minimises :math:`\sum_i w_i \ell_i + \frac{\lambda}{2} \sum_{i \ne j} W_{ij}^2 + \frac{\mu}{2} \|b\|^2` with log
+    losses :math:`\ell_i`, and a very weak ridge on the diagonal. In the units of [1]_ (mean loss, mean of squares)
+    the strengths are :math:`\lambda k (k - 1) / 2n` and :math:`\mu k / 2n`. Cost: as for `MatrixScaling`; choose the
+    strengths by scikit-learn's ``GridSearchCV``.
+
+    References
+    ----------
+    .. [1] Kull, Perello-Nieto, Kängsepp, Silva Filho, Song, Flach (2019), "Beyond temperature scaling: obtaining
+       well-calibrated multiclass probabilities with Dirichlet calibration", section 3.
+
+    Examples
+    --------
+    >>> from polycal.calibrators.dirichlet import DirichletCalibrator
+    >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], [1, 0, 0]
+    >>> DirichletCalibrator().fit(proba, y).weight_.shape
+    (2, 2)
+    """
+
+    kind: ClassVar[str] = "dirichlet"
+    saved_attributes: ClassVar[tuple[str, ...]] = ("weight_", "bias_")
+    weight_: Float64s
+    bias_: Float64s
+
+    def __init__(
+        self, *, off_diagonal: float = 3e3, intercept: float = 1.0, from_logits: bool = False
+    ) -> None:
+        self.off_diagonal = off_diagonal
+        self.intercept = intercept
+        self.from_logits = from_logits
+
+    def _fit(self, sample: Sample) -> Program:
+        ridge = np.full((sample.n_classes,) * 2, check_real(self.off_diagonal, "off_diagonal", low=0.0))
+        intercept = check_real(self.intercept, "intercept", low=0.0)
+        np.fill_diagonal(ridge, _DIAGONAL)
+        weight = total_weight(sample)
+        self.weight_, self.bias_ = fit_log_linear(sample, ridge / weight, intercept / weight)
+        return Log(), Linear(self.weight_, self.bias_), Softmax()

@@ -1,0 +1,105 @@
+"""Vector scaling: a scale and a bias for each class."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from polycal._typing import Float64s, Floats
+from polycal._validation import check_real
+from polycal.calibrators._base import Calibrator
+from polycal.calibrators._likelihood import log_proba, loss_and_residual, minimise, spreads, total_weight
+from polycal.calibrators.temperature import fit_inverse_temperature
+from polycal.sample import Sample, row_blocks
+from polycal.steps import Affine, Log, Program, Softmax
+
+
+class VectorScaling(Calibrator):
+    r"""Scale and shift each class's log probability: :math:`p = \mathrm{softmax}(a \odot \log v + b)`.
+
+    Corrects classes that are over- or under-predicted as a whole.
+
+    Parameters
+    ----------
+    ridge : float
+        Strength of the pull towards temperature scaling; 0 is none, and leaves the bias of a class that does not
+        occur without a limit.
+    from_logits : bool
+        The predictions are logits.
+
+    Attributes
+    ----------
+    scale_, bias_ : ndarray of shape (n_classes,)
+        a and b.
+
+    Notes
+    -----
+    Minimises :math:`\sum_i w_i \ell_i + \frac{\lambda}{2} \big(\|a - \beta 1\|^2 + \|b\|^2\big)` over a, b and
+    :math:`\beta`, with log losses :math:`\ell_i` and the ridge :math:`\lambda`: a convex problem, solved by L-BFGS
+    from the temperature-scaled predictions. Cost: O(nk) a step.
+
+    References
+    ----------
+    .. [1] Guo, Pleiss, Sun, Weinberger (2017), "On calibration of modern neural networks", section 4.2.
+
+    Examples
+    --------
+    >>> from polycal.calibrators.vector import VectorScaling
+    >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], [1, 0, 0]
+    >>> VectorScaling().fit(proba, y).predict_proba([[0.01, 0.99]]).shape
+    (1, 2)
+    """
+
+    kind: ClassVar[str] = "vector"
+    saved_attributes: ClassVar[tuple[str, ...]] = ("scale_", "bias_")
+    scale_: Float64s
+    bias_: Float64s
+
+    def __init__(self, *, ridge: float = 30.0, from_logits: bool = False) -> None:
+        self.ridge = ridge
+        self.from_logits = from_logits
+
+    def _fit(self, sample: Sample) -> Program:
+        ridge = check_real(self.ridge, "ridge", low=0.0) / total_weight(sample)
+        self.scale_, self.bias_ = _fit_vector(sample, ridge)
+        return Log(), Affine(self.scale_, self.bias_), Softmax()
+
+
+def _fit_vector(sample: Sample, ridge: float) -> tuple[Float64s, Float64s]:
+    """Scale and bias of least penalised log loss, per unit of weight."""
+    logs, k = log_proba(sample), sample.n_classes
+    inverse = fit_inverse_temperature(sample, logs)
+
+    def objective(point: Float64s) -> tuple[float, Float64s]:
+        own = point[1:].reshape(2, k)
+        loss, gradient = _loss(sample, logs, point[0] + own[0], own[1])
+        full = np.concatenate([[gradient[0].sum()], (gradient + ridge * own).ravel()])
+        return loss + 0.5 * ridge * float(own.ravel() @ own.ravel()), full
+
+    curvature = _curvature(sample, logs, inverse)
+    sizes = np.concatenate([[curvature[0].sum()], (curvature + ridge).ravel()])
+    start = np.concatenate([[inverse], np.zeros(2 * k)])
+    point = minimise(objective, start, sizes)
+    return point[0] + point[1 : k + 1], point[k + 1 :]
+
+
+def _loss(sample: Sample, logs: Floats, scale: Float64s, bias: Float64s) -> tuple[float, Float64s]:
+    """Log loss, and its gradient by scale and bias, as two rows."""
+    loss, gradient, mass = 0.0, np.zeros((2, scale.size)), sample.mass
+    for rows in row_blocks(*logs.shape):
+        logits = logs[rows] * scale
+        logits += bias
+        part, residual = loss_and_residual(logits, sample.labels[rows], mass[rows])
+        loss += part
+        gradient[0] += np.einsum("ij,ij->j", residual, logs[rows])
+        gradient[1] += np.einsum("ij->j", residual)
+    return loss, gradient
+
+
+def _curvature(sample: Sample, logs: Floats, inverse: float) -> Float64s:
+    """The diagonal of the Hessian by scale and bias, as two rows, at temperature scaling."""
+    diagonal, mass = np.zeros((2, sample.n_classes)), sample.mass
+    for rows, spread in spreads(logs, inverse):
+        weighted = spread * mass[rows, None]
+        diagonal[0] += np.einsum("ij,ij,ij->j", weighted, logs[rows], logs[rows])
+        diagonal[1] += np.einsum("ij->j", weighted)
+    return diagonal

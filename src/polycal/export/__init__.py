@@ -1,0 +1,1 @@
+"""A calibrator's map for other runtimes: ONNX and torch."""

@@ -1,0 +1,182 @@
+"""Steps as an ONNX graph."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polycal._typing import Path as AnyPath
+from polycal._validation import check_choice
+from polycal._version import __version__
+from polycal.steps import (
+    Affine,
+    Interpolate,
+    Linear,
+    Log,
+    Lookup,
+    Normalise,
+    Program,
+    Project,
+    Sigmoid,
+    Softmax,
+    Step,
+    Sum,
+)
+from polycal.storage.atomic import replacing
+
+try:
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as error:
+    raise ImportError("to_onnx needs the onnx library: pip install 'polycal[onnx]'.") from error
+
+# Old enough for the runtimes in use, new enough for every operator below.
+_OPSET, _IR_VERSION = 18, 9
+_DTYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
+
+
+def write_onnx(path: AnyPath, steps: Program, n_classes: int, dtype: str) -> None:
+    """Write a model with input ``proba`` and output ``calibrated``, both ``(batch, n_classes)``."""
+    outside = _DTYPES[check_choice(dtype, "dtype", list(_DTYPES))]
+    graph = _Graph()
+    inside = graph.add("Cast", "proba", to=TensorProto.DOUBLE)
+    graph.nodes.append(helper.make_node("Cast", [graph.apply(steps, inside)], ["calibrated"], to=outside))
+    shape: list[str | int | None] = ["batch", n_classes]
+    model = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            "calibrator",
+            [helper.make_tensor_value_info("proba", outside, shape)],
+            [helper.make_tensor_value_info("calibrated", outside, shape)],
+            graph.constants,
+        ),
+        opset_imports=[helper.make_opsetid("", _OPSET)],
+        ir_version=_IR_VERSION,
+        producer_name="polycal",
+        producer_version=__version__,
+    )
+    onnx.checker.check_model(model, full_check=True)
+    with replacing(Path(path)) as file:
+        file.write(model.SerializeToString())
+
+
+class _Graph:
+    """Nodes and constants, under names made on the way."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def add(self, operator: str, *inputs: Any, **attributes: Any) -> str:
+        """Append a node; inputs that are not names become constants. Returns the output's name."""
+        names = [value if isinstance(value, str) else self.constant(np.asarray(value)) for value in inputs]
+        output = f"{operator.lower()}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, names, [output], **attributes))
+        return output
+
+    def constant(self, value: NDArray[Any]) -> str:
+        """Store an array."""
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def apply(self, steps: Program, rows: str) -> str:
+        """Append the steps, starting from the tensor ``rows``."""
+        for step in steps:
+            if type(step) not in _WRITERS:
+                raise TypeError(f"a {type(step).__name__} cannot be written as ONNX.")
+            rows = _WRITERS[type(step)](self, step, rows)
+        return rows
+
+
+def _log(graph: _Graph, step: Log, rows: str) -> str:
+    return graph.add("Log", graph.add("Max", rows, step.floor))
+
+
+def _affine(graph: _Graph, step: Affine, rows: str) -> str:
+    return graph.add("Add", graph.add("Mul", rows, step.scale), step.shift)
+
+
+def _linear(graph: _Graph, step: Linear, rows: str) -> str:
+    return graph.add("Add", graph.add("MatMul", rows, step.weight), step.bias)
+
+
+def _sum(graph: _Graph, step: Sum, rows: str) -> str:
+    total, *others = [graph.apply(branch, rows) for branch in step.branches]
+    for other in others:
+        total = graph.add("Add", total, other)
+    return total
+
+
+def _softmax(graph: _Graph, _: Softmax, rows: str) -> str:
+    return graph.add("Softmax", rows, axis=1)
+
+
+def _sigmoid(graph: _Graph, _: Sigmoid, rows: str) -> str:
+    return graph.add("Sigmoid", rows)
+
+
+def _normalise(graph: _Graph, step: Normalise, rows: str) -> str:
+    total = graph.add("ReduceSum", rows, [1], keepdims=1)
+    empty = graph.add("LessOrEqual", total, 0.0)
+    scaled = graph.add("Div", rows, graph.add("Where", empty, 1.0, total))
+    return graph.add("Where", empty, step.fallback, scaled)
+
+
+def _interpolate(graph: _Graph, step: Interpolate, rows: str) -> str:
+    knots, heights, last = graph.constant(step.knots), graph.constant(step.heights), step.starts[1:] - 1
+    left = _search(graph, knots, step.starts, rows, "LessOrEqual")
+    right = graph.add("Min", graph.add("Add", left, [1]), last)
+    left_knot, left_height = graph.add("Gather", knots, left), graph.add("Gather", heights, left)
+    width = graph.add("Sub", graph.add("Gather", knots, right), left_knot)
+    # A column's last knot is its own right neighbour.
+    width = graph.add("Where", graph.add("Equal", left, right), 1.0, width)
+    part = graph.add("Clip", graph.add("Div", graph.add("Sub", rows, left_knot), width), 0.0, 1.0)
+    rise = graph.add("Sub", graph.add("Gather", heights, right), left_height)
+    return graph.add("Add", left_height, graph.add("Mul", part, rise))
+
+
+def _lookup(graph: _Graph, step: Lookup, rows: str) -> str:
+    found = _search(graph, graph.constant(step.knots), step.starts, rows, "Less")
+    return graph.add("Gather", graph.constant(step.heights), found)
+
+
+def _search(graph: _Graph, knots: str, starts: NDArray[np.int64], rows: str, below: str) -> str:
+    """The last knot of the column that is below each value, else the first: a binary search on all at once."""
+    last = graph.constant(starts[1:] - 1)
+    found = graph.constant(starts[None, :-1])
+    for power in range(math.ceil(math.log2(np.diff(starts).max())) - 1, -1, -1):
+        further = graph.add("Min", graph.add("Add", found, [1 << power]), last)
+        is_below = graph.add(below, graph.add("Gather", knots, further), rows)
+        found = graph.add("Where", is_below, further, found)
+    return found
+
+
+def _project(graph: _Graph, _: Project, rows: str) -> str:
+    width = graph.add("Slice", graph.add("Shape", rows), [1], [2])
+    ordered = f"sorted_{len(graph.nodes)}"
+    graph.nodes.append(helper.make_node("TopK", [rows, width], [ordered, f"{ordered}_index"], axis=1))
+    excess = graph.add("Sub", graph.add("CumSum", ordered, 1), 1.0)
+    ones = graph.add("Add", graph.add("Mul", ordered, 0.0), 1.0)
+    positive = graph.add("Greater", graph.add("Mul", ordered, graph.add("CumSum", ones, 1)), excess)
+    kept = graph.add("ReduceSum", graph.add("Cast", positive, to=TensorProto.DOUBLE), [1], keepdims=1)
+    at = graph.add("Cast", graph.add("Sub", kept, 1.0), to=TensorProto.INT64)
+    shift = graph.add("Div", graph.add("GatherElements", excess, at, axis=1), kept)
+    return graph.add("Max", graph.add("Sub", rows, shift), 0.0)
+
+
+_WRITERS: dict[type[Step], Callable[[_Graph, Any, str], str]] = {
+    Log: _log,
+    Affine: _affine,
+    Linear: _linear,
+    Sum: _sum,
+    Softmax: _softmax,
+    Sigmoid: _sigmoid,
+    Normalise: _normalise,
+    Interpolate: _interpolate,
+    Lookup: _lookup,
+    Project: _project,
+}
