@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given, settings
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from tests.calibrators.catalogue import EVERY, FOREIGN, OWN
+from tests.strategies import samples
 
 from polycal.calibrators._base import Calibrator
 from polycal.calibrators._loading import rebuild_calibrator
@@ -189,6 +191,16 @@ def test_degenerate_samples_give_finite_predictions(calibrator):
             out = clone(calibrator).fit(proba, labels).predict_proba(NEW)
             assert np.isfinite(out).all()
             assert on_the_simplex(out)
+
+
+@own_calibrators
+@settings(max_examples=20, deadline=None)
+@given(sample=samples())
+def test_any_sample_gives_probabilities(calibrator, sample):
+    labels, proba, weight = sample
+    out = clone(calibrator).fit(proba, labels, sample_weight=weight).predict_proba(proba)
+    assert np.isfinite(out).all()
+    assert on_the_simplex(out)
 
 
 @every_calibrator

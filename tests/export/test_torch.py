@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from tests.export.programs import PROGRAMS, K, predictions
@@ -29,6 +32,14 @@ def test_a_module_keeps_its_arrays_as_buffers():
     assert list(module.parameters()) == []
     assert {name for name, _ in module.named_buffers()} == {"precision", "steps.1.scale", "steps.1.shift"}
     assert module.float()(torch.full((1, K), 0.2)).dtype == torch.float32
+
+
+def test_modules_are_copied_and_stored():
+    module = make_module(PROGRAMS["sum"])
+    other = copy.deepcopy(module)
+    other.load_state_dict(module.state_dict())
+    proba = torch.from_numpy(predictions(5))
+    assert torch.equal(pickle.loads(pickle.dumps(other))(proba), module(proba))
 
 
 def test_unknown_steps_are_refused():

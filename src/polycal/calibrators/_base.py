@@ -190,9 +190,7 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
             "family": self.kind,
             "n_classes": self.n_classes_,
             "class_names": self.class_names_,
-            "params": {
-                name: value for name, value in self.get_params(deep=False).items() if _is_plain(value)
-            },
+            "params": _plain_items(self.get_params(deep=False)),
             "steps": pack_steps(self.steps_, arrays),
         }
         save_object(path, "calibrator", meta, arrays)
@@ -234,6 +232,11 @@ def _output_dtype(array: NDArray[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if small else np.float64)
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether JSON gives the parameter back as it is."""
-    return value is None or type(value) in {bool, int, float, str}
+def _plain_items(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that JSON gives back as they are, with NumPy's numbers as Python's."""
+    items = {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}
+    return {
+        name: value
+        for name, value in items.items()
+        if value is None or type(value) in {bool, int, float, str}
+    }

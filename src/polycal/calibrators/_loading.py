@@ -38,6 +38,7 @@ def _classes(meta: dict[str, Any]) -> tuple[int, tuple[str, ...] | None]:
 def _probe(calibrator: Calibrator) -> None:
     """Refuse steps that do not fit together, by taking one row through them."""
     k = calibrator.n_classes_
-    out = calibrator._map(np.full((1, k), 1.0 / k))
+    with np.errstate(all="ignore"):
+        out = calibrator._map(np.full((1, k), 1.0 / k))
     if out.shape != (1, k) or not np.isfinite(out).all():
         raise ValueError("its steps do not lead from probabilities to probabilities")

@@ -13,6 +13,8 @@ from polycal.steps import FLOOR, Affine, Program, Softmax, Sum
 
 # Where T is tried first: from a twentieth to twenty times that of temperature scaling.
 _GRID = np.linspace(-3.0, 3.0, 13)
+# The loss has several minima: the best few are followed to the bottom.
+_POLISHED = 3
 
 
 class EnsembleTemperatureScaling(Calibrator):
@@ -36,7 +38,8 @@ class EnsembleTemperatureScaling(Calibrator):
     -----
     T and the weights minimise the log loss of the mixture together ([1]_ takes T from `TemperatureScaling`, which
     exact zeros lead astray). First T is tried on a grid around that of `TemperatureScaling`, with the best weights
-    for each (a convex problem); then L-BFGS moves all four numbers from the best. Cost: some forty passes, O(nk) each.
+    for each (a convex problem); then L-BFGS moves all four numbers from the best three. The loss may have other
+    minima, of about the same value. Cost: some sixty passes, O(nk) each.
 
     References
     ----------
@@ -79,15 +82,19 @@ class _Mixture:
         self.raw = np.column_stack([at_label, np.full(sample.n_samples, 1.0 / sample.n_classes)])
 
     def fit(self) -> tuple[float, Float64s]:
-        """The best log(1/T) and weights."""
-        tried = [(point, *self._fit_weights(point)) for point in self.start + _GRID]
-        log_inverse, weights, _ = min(tried, key=lambda entry: entry[2])
-        start = np.array([log_inverse, *weights])
-        point = minimise(self._joint, start, np.ones(4), np.array([-np.inf, 0.0, 0.0, 0.0]))
-        return float(point[0]), point[1:] / point[1:].sum()
+        """The best log(1/T) and weights found."""
+        tried = sorted((self._fit_weights(point) for point in self.start + _GRID), key=lambda entry: entry[0])
+        polished = [self._polish(point) for _, point in tried[:_POLISHED]]
+        _, best = min(polished, key=lambda entry: entry[0])
+        return float(best[0]), best[1:] / best[1:].sum()
 
-    def _fit_weights(self, log_inverse: float) -> tuple[Float64s, float]:
-        """The best weights for one temperature, and their loss."""
+    def _polish(self, start: Float64s) -> tuple[float, Float64s]:
+        """Descend from log(1/T) and weights to the nearest minimum; its loss, and where it is."""
+        point = minimise(self._joint, start, np.ones(4), np.array([-np.inf, 0.0, 0.0, 0.0]))
+        return self._joint(point)[0], point
+
+    def _fit_weights(self, log_inverse: float) -> tuple[float, Float64s]:
+        """The loss of the best weights for one log(1/T), and both."""
         components = np.column_stack([self._tempered(log_inverse)[0], self.raw])
         weights = minimise(
             lambda point: _penalised_loss(components, self.mass, point)[:2],
@@ -95,7 +102,7 @@ class _Mixture:
             np.ones(3),
             np.zeros(3),
         )
-        return weights, _penalised_loss(components, self.mass, weights)[0]
+        return _penalised_loss(components, self.mass, weights)[0], np.array([log_inverse, *weights])
 
     def _joint(self, point: Float64s) -> tuple[float, Float64s]:
         """Loss and gradient by log(1/T) and the weights."""

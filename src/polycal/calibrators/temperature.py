@@ -14,6 +14,7 @@ from polycal.steps import Affine, Log, Program, Softmax
 # Outside these the predictions are all but one-hot, or all but uniform.
 _COLDEST, _HOTTEST = 1e-2, 1e2
 _TOLERANCE = 1e-10
+_MAX_STEPS = 200
 
 
 class TemperatureScaling(Calibrator):
@@ -68,18 +69,21 @@ def temperature_steps(temperature: float) -> Program:
 def fit_inverse_temperature(sample: Sample, logs: Floats) -> float:
     """The 1/T of least log loss, by Newton's method on its derivative, bisecting where that leaves the bracket."""
     low, high = 1.0 / _HOTTEST, 1.0 / _COLDEST
-    if _derivatives(sample, logs, high)[0] <= 0.0:
+    if _derivatives(sample, logs, high)[0] < 0.0:
         return high
     inverse = 1.0
-    while True:
+    for _ in range(_MAX_STEPS):
         slope, curvature = _derivatives(sample, logs, inverse)
+        if slope == 0.0:
+            break
         low, high = (inverse, high) if slope < 0.0 else (low, inverse)
         newton = inverse - slope / curvature if curvature > 0.0 else low
         # Geometric: the bracket spans powers of ten.
         guess = newton if low < newton < high else math.sqrt(low * high)
-        if abs(guess - inverse) <= _TOLERANCE * inverse or high - low <= _TOLERANCE * high:
-            return guess
-        inverse = guess
+        inverse, before = guess, inverse
+        if abs(inverse - before) <= _TOLERANCE * before or high - low <= _TOLERANCE * high:
+            break
+    return inverse
 
 
 def _derivatives(sample: Sample, logs: Floats, inverse: float) -> tuple[float, float]:
