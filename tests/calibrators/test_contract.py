@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from tests.calibrators.catalogue import EVERY, FOREIGN, OWN
 from tests.strategies import samples
 
+import polycal as pc
 from polycal.calibrators._base import Calibrator
-from polycal.calibrators._loading import rebuild_calibrator
 from polycal.storage.model import load_object, save_object
 
 every_calibrator = pytest.mark.parametrize("calibrator", EVERY, ids=repr)
@@ -37,12 +37,6 @@ def draw(n=300, k=3, seed=0):
 
 PROBA, LABELS = draw()
 NEW, _ = draw(seed=1)
-
-
-def load(path):
-    kind, meta, arrays = load_object(path)
-    assert kind == "calibrator"
-    return rebuild_calibrator(meta, arrays)
 
 
 def on_the_simplex(proba):
@@ -227,7 +221,7 @@ def test_bad_input_stops_at_the_gate(calibrator):
 def test_saved_calibrators_predict_the_same(calibrator, from_logits, tmp_path):
     fitted = clone(calibrator).set_params(from_logits=from_logits).fit(PROBA, LABELS, class_names=NAMES)
     fitted.save(tmp_path / "c.polycal")
-    again = load(tmp_path / "c.polycal")
+    again = pc.load(tmp_path / "c.polycal")
     assert type(again) is type(fitted)
     assert again.get_params() == fitted.get_params()
     assert again.class_names_ == tuple(NAMES)
@@ -252,7 +246,7 @@ def test_damaged_files_are_refused(calibrator, tmp_path):
     content[len(content) // 2] ^= 0xFF
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"c\.polycal: "):
-        load(path)
+        pc.load(path)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +267,7 @@ def test_hostile_headers_are_refused(wrong, tmp_path):
     kind, meta, arrays = load_object(path)
     save_object(path, kind, meta | wrong, arrays)
     with pytest.raises(ValueError, match="cannot be read as a calibrator"):
-        load(path)
+        pc.load(path)
 
 
 @own_calibrators

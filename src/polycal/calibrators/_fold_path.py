@@ -6,7 +6,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from polycal._split import split_rows
 from polycal._typing import Ints
 from polycal.calibrators._kernel_features import kernel_features, ridge_penalty
 from polycal.calibrators._newton_blocks import NewtonBlocks
@@ -34,12 +33,11 @@ class FoldPath:
         Labels and weights of the rows.
     log_proba : ndarray of float32, shape (n_samples, n_classes)
         Log q of the base.
-    n_folds : int
-    seed : int
+    parts : sequence of ndarray of int64
+        The rows of each fold, none empty.
     """
 
-    def __init__(self, sample: Sample, log_proba: Float32s, n_folds: int, seed: int) -> None:
-        parts = split_rows(sample, (1.0,) * n_folds, seed)
+    def __init__(self, sample: Sample, log_proba: Float32s, parts: Sequence[Ints]) -> None:
         self.order: Ints = np.concatenate(parts)
         self.sample = sample.take(self.order)
         self.log_proba = log_proba[self.order]

@@ -14,7 +14,7 @@ from polycal.steps import Affine, Log, Program, Softmax, run
 # A weak prior on the three numbers (log 1/T, and the log odds of the background and of its uniform part): centre,
 # and width. It counts as one row, so it matters for a handful of rows only.
 _CENTRE = np.array([0.0, -5.0, 0.0])
-_WIDTH = np.array([1.0, 3.0, 3.0])
+_WIDTH = np.array([1.0, 8.0, 3.0])
 
 
 @dataclass(frozen=True, eq=False)

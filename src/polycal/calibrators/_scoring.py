@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Bools, Float64s, Floats, Ints
+from polycal.calibrators._likelihood import total_weight
 from polycal.sample import Sample, row_blocks, row_sums
 
 Float32s = NDArray[np.float32]
@@ -23,12 +24,15 @@ class Scores:
         Whether the most likely class is the label.
     mass : ndarray of shape (n_samples,)
         Weights, of sum 1.
+    total : float
+        How many rows they count for.
     """
 
     log_losses: Float64s
     brier_scores: Float64s
     hits: Bools
     mass: Float64s
+    total: float
 
     @property
     def log_loss(self) -> float:
@@ -46,8 +50,9 @@ class Scores:
         return float(self.mass @ self.hits)
 
     def take(self, rows: Ints) -> "Scores":
-        """The scores of these rows."""
-        return Scores(self.log_losses[rows], self.brier_scores[rows], self.hits[rows], self.mass[rows])
+        """The scores of all rows in another order."""
+        losses, briers = self.log_losses[rows], self.brier_scores[rows]
+        return Scores(losses, briers, self.hits[rows], self.mass[rows], self.total)
 
     def relative_gain(self, standard: "Scores") -> tuple[float, float]:
         """What is gained on a standard for the same rows, and the standard error of that.
@@ -56,11 +61,16 @@ class Scores:
         """
         gain = (standard.log_losses - self.log_losses) / max(standard.log_loss, _TINY)
         gain += (standard.brier_scores - self.brier_scores) / max(standard.brier, _TINY)
-        return _mean_and_error(self.mass, gain)
+        return self._mean_and_error(gain)
 
     def accuracy_gain(self, standard: "Scores") -> tuple[float, float]:
         """The gain in accuracy on a standard for the same rows, and its standard error."""
-        return _mean_and_error(self.mass, self.hits.astype(np.float64) - standard.hits)
+        return self._mean_and_error(self.hits.astype(np.float64) - standard.hits)
+
+    def _mean_and_error(self, values: Float64s) -> tuple[float, float]:
+        """Weighted mean, and its standard error; a row of weight 2 counts as two."""
+        mean = float(self.mass @ values)
+        return mean, float(np.sqrt(self.mass @ np.square(values - mean) / self.total))
 
 
 _TINY = float(np.finfo(np.float32).tiny)
@@ -80,13 +90,6 @@ def logit_scores(sample: Sample, logits: Float32s, change: Float32s, scale: floa
             for rows in _blocks(sample)
         ),
     )
-
-
-def _mean_and_error(mass: Float64s, values: Float64s) -> tuple[float, float]:
-    """Weighted mean, and its standard error."""
-    mean = float(mass @ values)
-    spread = mass * (values - mean)
-    return mean, float(np.sqrt(spread @ spread))
 
 
 def _blocks(sample: Sample) -> Iterator[slice]:
@@ -113,4 +116,4 @@ def _scores(sample: Sample, blocks: Iterator[tuple[slice, Floats]]) -> Scores:
     mass = sample.mass
     # A row that does not count may be infinitely wrong.
     losses[mass == 0.0] = 0.0
-    return Scores(losses, briers, hits, mass)
+    return Scores(losses, briers, hits, mass, total_weight(sample))

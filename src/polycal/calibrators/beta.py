@@ -47,9 +47,9 @@ class BetaCalibrator(Calibrator):
 
     Examples
     --------
-    >>> from polycal.calibrators.beta import BetaCalibrator
+    >>> import polycal as pc
     >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], [1, 0, 0]
-    >>> BetaCalibrator().fit(proba, y).curves_.shape
+    >>> pc.BetaCalibrator().fit(proba, y).curves_.shape
     (2, 3)
     """
 

@@ -18,7 +18,7 @@ from polycal._containers import to_numpy
 from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_weight
 from polycal.calibrators._base import Calibrator
-from polycal.calibrators.temperature import TemperatureScaling
+from polycal.calibrators.kernel import KernelCalibrator
 from polycal.steps import Log, Softmax
 
 
@@ -30,7 +30,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimator : classifier
         With ``predict_proba``, or else ``decision_function``, whose scores go through a softmax.
     calibrator : Calibrator, optional
-        `TemperatureScaling` by default.
+        `KernelCalibrator` by default.
     cv : int, cross-validation splitter, iterable of splits, or "prefit"
         How rows are held out: each fold is predicted by a copy of the classifier fitted on the others (5 stratified
         folds by default). With "prefit", or an estimator in scikit-learn's ``FrozenEstimator``, the classifier is
@@ -59,9 +59,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> from polycal.calibrators.classifier import CalibratedClassifier
+    >>> import polycal as pc
     >>> X, y = load_iris(return_X_y=True)
-    >>> CalibratedClassifier(GaussianNB()).fit(X, y).predict_proba(X[:2]).shape
+    >>> pc.CalibratedClassifier(GaussianNB()).fit(X, y).predict_proba(X[:2]).shape
     (2, 3)
     """
 
@@ -123,7 +123,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _fit_calibrator(self, proba: Floats, labels: Ints, weight: Float64s | None) -> None:
         """Fit a copy of the calibrator on held-out predictions."""
-        calibrator = TemperatureScaling() if self.calibrator is None else self.calibrator
+        calibrator = KernelCalibrator() if self.calibrator is None else self.calibrator
         self.calibrator_ = clone(calibrator)
         self.calibrator_.fit(self._calibrator_input(proba), labels, weight)
 

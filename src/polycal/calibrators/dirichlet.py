@@ -52,9 +52,9 @@ class DirichletCalibrator(Calibrator):
 
     Examples
     --------
-    >>> from polycal.calibrators.dirichlet import DirichletCalibrator
+    >>> import polycal as pc
     >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], [1, 0, 0]
-    >>> DirichletCalibrator().fit(proba, y).weight_.shape
+    >>> pc.DirichletCalibrator().fit(proba, y).weight_.shape
     (2, 2)
     """
 

@@ -48,9 +48,9 @@ class EnsembleTemperatureScaling(Calibrator):
 
     Examples
     --------
-    >>> from polycal.calibrators.ensemble import EnsembleTemperatureScaling
+    >>> import polycal as pc
     >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], [1, 0, 0]
-    >>> EnsembleTemperatureScaling().fit(proba, y).weights_.sum().round(6)
+    >>> pc.EnsembleTemperatureScaling().fit(proba, y).weights_.sum().round(6)
     np.float64(1.0)
     """
 

@@ -37,9 +37,9 @@ class HistogramCalibrator(Calibrator):
 
     Examples
     --------
-    >>> from polycal.calibrators.histogram import HistogramCalibrator
+    >>> import polycal as pc
     >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.2, 0.8]], [1, 0, 0]
-    >>> HistogramCalibrator(n_bins=2).fit(proba, y).predict_proba([[0.3, 0.7]])
+    >>> pc.HistogramCalibrator(n_bins=2).fit(proba, y).predict_proba([[0.3, 0.7]])
     array([[0.5, 0.5]])
     """
 

@@ -19,8 +19,8 @@ class IdentityCalibrator(Calibrator):
 
     Examples
     --------
-    >>> from polycal.calibrators.identity import IdentityCalibrator
-    >>> IdentityCalibrator().fit([[0.2, 0.8], [0.6, 0.4]], [1, 0]).predict_proba([[0.25, 0.75]])
+    >>> import polycal as pc
+    >>> pc.IdentityCalibrator().fit([[0.2, 0.8], [0.6, 0.4]], [1, 0]).predict_proba([[0.25, 0.75]])
     array([[0.25, 0.75]])
     """
 

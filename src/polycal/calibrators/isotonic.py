@@ -36,9 +36,9 @@ class IsotonicCalibrator(Calibrator):
 
     Examples
     --------
-    >>> from polycal.calibrators.isotonic import IsotonicCalibrator
+    >>> import polycal as pc
     >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.2, 0.8]], [1, 0, 0]
-    >>> IsotonicCalibrator().fit(proba, y).predict_proba([[0.15, 0.85]])
+    >>> pc.IsotonicCalibrator().fit(proba, y).predict_proba([[0.15, 0.85]])
     array([[0.5, 0.5]])
     """
 

@@ -48,9 +48,9 @@ class MatrixScaling(Calibrator):
 
     Examples
     --------
-    >>> from polycal.calibrators.matrix import MatrixScaling
+    >>> import polycal as pc
     >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], [1, 0, 0]
-    >>> MatrixScaling().fit(proba, y).weight_.shape
+    >>> pc.MatrixScaling().fit(proba, y).weight_.shape
     (2, 2)
     """
 

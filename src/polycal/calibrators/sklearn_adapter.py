@@ -43,9 +43,9 @@ class SklearnCalibrator(Calibrator):
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from polycal.calibrators.sklearn_adapter import SklearnCalibrator
+    >>> import polycal as pc
     >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], [1, 0, 0]
-    >>> SklearnCalibrator(LogisticRegression(C=0.1)).fit(proba, y).predict_proba([[0.01, 0.99]]).shape
+    >>> pc.SklearnCalibrator(LogisticRegression(C=0.1)).fit(proba, y).predict_proba([[0.01, 0.99]]).shape
     (1, 2)
     """
 

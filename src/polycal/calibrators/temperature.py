@@ -43,9 +43,9 @@ class TemperatureScaling(Calibrator):
 
     Examples
     --------
-    >>> from polycal.calibrators.temperature import TemperatureScaling
+    >>> import polycal as pc
     >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], [1, 0, 0]
-    >>> TemperatureScaling().fit(proba, y).predict_proba([[0.01, 0.99]]).round(2)
+    >>> pc.TemperatureScaling().fit(proba, y).predict_proba([[0.01, 0.99]]).round(2)
     array([[0.19, 0.81]])
     """
 

@@ -43,9 +43,9 @@ class VectorScaling(Calibrator):
 
     Examples
     --------
-    >>> from polycal.calibrators.vector import VectorScaling
+    >>> import polycal as pc
     >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], [1, 0, 0]
-    >>> VectorScaling().fit(proba, y).predict_proba([[0.01, 0.99]]).shape
+    >>> pc.VectorScaling().fit(proba, y).predict_proba([[0.01, 0.99]]).shape
     (1, 2)
     """
 

@@ -1,19 +1,22 @@
-"""Read back what polycal saved: witnesses, by the family named in the file's header."""
+"""Read back what polycal saved: witnesses, calibrators and states, by the family named in the file's header."""
 
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path as _Path
-from pkgutil import iter_modules
 from typing import Any
 
-from polycal import witness
 from polycal._typing import Path
-from polycal.storage.damage import DEFAULT_MAX_BYTES, named, readable
+from polycal.calibrators._base import Calibrator
+from polycal.calibrators._loading import rebuild_calibrator
+from polycal.states._base import State
+from polycal.states._loading import rebuild_state
+from polycal.storage.damage import DEFAULT_MAX_BYTES, named
 from polycal.storage.model import Arrays, load_object
 from polycal.witness._base import Witness
+from polycal.witness._loading import rebuild_witness
 
 
-def load(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Witness:
-    """Load a witness from the file that its ``save`` wrote.
+def load(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Witness | Calibrator | State:
+    """Load a witness, a calibrator or a state from the file that its ``save`` wrote.
 
     Parameters
     ----------
@@ -24,7 +27,7 @@ def load(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Witness:
 
     Returns
     -------
-    Witness
+    Witness, Calibrator or State
 
     Notes
     -----
@@ -46,18 +49,13 @@ def load(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Witness:
     """
     kind, meta, arrays = load_object(path, max_bytes)
     with named(_Path(path)):
-        if kind != "witness":
+        if kind not in _REBUILD:
             raise ValueError(f"holds a {kind[:40]!r}, which this polycal does not know")
-        return _rebuild(meta, arrays)
+        return _REBUILD[kind](meta, arrays)
 
 
-def _rebuild(meta: dict[str, Any], arrays: Arrays) -> Witness:
-    """The witness of a saved object."""
-    for module in iter_modules(witness.__path__):
-        import_module(f"{witness.__name__}.{module.name}")
-    with readable("a witness"):
-        names = meta["class_names"]
-        family = Witness.families[meta["family"]]
-        return family.from_state(
-            arrays, int(meta["n_classes"]), None if names is None else tuple(map(str, names))
-        )
+_REBUILD: dict[str, Callable[[dict[str, Any], Arrays], Witness | Calibrator | State]] = {
+    "witness": rebuild_witness,
+    "calibrator": rebuild_calibrator,
+    "state": rebuild_state,
+}

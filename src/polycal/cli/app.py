@@ -1,0 +1,39 @@
+"""The subcommands put together, and what bad input ends in."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+import polycal as pc
+from polycal.cli.audit import audit
+from polycal.cli.demo import demo
+
+_BAD_INPUT = 2
+
+app = typer.Typer(
+    help="Find the question about the label that a classifier's probabilities cannot be trusted for.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+for _command in (audit, demo):
+    app.command()(_command)
+
+
+@app.callback(invoke_without_command=True)
+def _polycal(
+    *, version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False
+) -> None:
+    if version:
+        typer.echo(f"polycal {pc.__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command; bad input ends in one line on stderr and exit code 2."""
+    try:
+        app()
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        typer.echo(f"polycal: {error}", err=True)
+        sys.exit(_BAD_INPUT)

@@ -1,0 +1,30 @@
+"""Arguments and options that several subcommands share: one word and one help text each."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+FileArgument = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="Predictions with labels: .npz, .npy, .csv, .parquet or .feather."),
+]
+GroupsOption = Annotated[
+    Path | None, typer.Option("--groups", metavar="G", help="Named groups of classes, .yaml or .json.")
+]
+PartOption = Annotated[
+    str,
+    typer.Option("--part", help="Rows to use: all, calibration or evaluation (by the file's own column)."),
+]
+NotionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--notion",
+        metavar="NAME[:VALUE]",
+        help="What to measure and search, such as subset-smooth, sigmoid:8 or confidence:smooth; may be repeated.",
+    ),
+]
+AlphaOption = Annotated[float, typer.Option("--alpha", help="Level of the tests and bounds.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
+JobsOption = Annotated[int, typer.Option("--jobs", help="Threads; -1 for one per core.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
