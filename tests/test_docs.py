@@ -70,6 +70,11 @@ def test_every_auditor_is_in_the_guide():
     assert sorted(set(public_classes(pc.Auditor)) - set(rows)) == []
 
 
+def test_every_calibrator_is_in_the_guide():
+    rows = re.findall(r"^\| `(\w+)", (ROOT / "docs" / "how-to-choose.md").read_text(), flags=re.MULTILINE)
+    assert sorted(set(public_classes(pc.Calibrator)) - set(rows)) == []
+
+
 def test_the_guide_names_every_test_and_interval():
     text = (ROOT / "docs" / "how-to-choose.md").read_text()
     names = ("certify", "calibration_test", "kernel_test", "bootstrap_interval")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from polycal._split import split_distinct_rows, split_rows
+from polycal._split import split_rows
 from polycal._validation import check_sample
 
 
@@ -49,20 +49,3 @@ def test_labels_are_not_stratified():
 def test_tiny_samples(n):
     sample = check_sample(np.zeros(n, int), np.full(n, 0.5))
     assert sum(p.size for p in split_rows(sample, (0.5, 0.5), seed=0)) == n
-
-
-def test_equal_rows_stay_together_whatever_their_weight():
-    sample = make(n=60)
-    weight = np.random.default_rng(4).integers(1, 4, 60)
-    once = check_sample(sample.labels, sample.proba, sample_weight=weight)
-    often = check_sample(sample.labels.repeat(weight), sample.proba.repeat(weight, axis=0))
-    whole = np.arange(60).repeat(weight)
-    for part, repeated in zip(*(split_distinct_rows(s, 3, seed=1) for s in (once, often)), strict=True):
-        np.testing.assert_array_equal(np.unique(whole[repeated]), part)
-        assert np.isin(whole, part).sum() == repeated.size
-
-
-def test_distinct_parts_cover_every_row_once_and_weigh_the_same():
-    parts = split_distinct_rows(make(), 4, seed=1)
-    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(500))
-    assert [part.size for part in parts] == [125] * 4

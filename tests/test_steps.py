@@ -37,6 +37,42 @@ def test_sum_adds_programs_and_leaves_its_input():
     np.testing.assert_array_equal(ROWS, before)
 
 
+def test_product_multiplies_programs_and_spreads_single_columns():
+    total = s.Linear(np.ones((4, 1)), np.zeros(1))
+    np.testing.assert_allclose(s.Product(((), ()))(ROWS), ROWS**2)
+    np.testing.assert_allclose(s.Product(((), (s.Affine(np.ones(1), np.ones(1)), total)))(ROWS), ROWS * 5)
+    np.testing.assert_allclose(s.Sum(((), (total,)))(ROWS), ROWS + 1)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 200])
+def test_blocks_change_nothing_but_the_memory(n):
+    program = s.Log(), s.Softmax()
+    # As wide as this, three rows at a time.
+    out = s.InBlocks((program,), 300_000.0)(ROWS[:n])
+    np.testing.assert_array_equal(out, s.run(program, ROWS[:n]))
+
+
+def test_exp_clip_and_polynomial_work_entry_by_entry():
+    np.testing.assert_allclose(s.Exp()(ROWS), np.exp(ROWS))
+    np.testing.assert_array_equal(s.Clip(0.2, 0.5)(ROWS), np.minimum(np.maximum(ROWS, 0.2), 0.5))
+    np.testing.assert_allclose(s.Polynomial(np.array([3.0, 0.0, -2.0]))(ROWS), 3 - 2 * ROWS**2)
+    np.testing.assert_array_equal(s.Polynomial(np.array([3.0]))(ROWS), 3)
+
+
+def test_top_marks_the_first_of_the_largest():
+    np.testing.assert_array_equal(
+        s.Top()(np.array([[0.1, 0.6, 0.3], [0.5, 0.0, 0.5]])), [[0, 1, 0], [1, 0, 0]]
+    )
+
+
+def test_distances_and_the_largest_of_each_run():
+    points = RNG.dirichlet(np.ones(4), 5)
+    distances = s.Distances(points)(ROWS)
+    np.testing.assert_allclose(distances, [[np.abs(row - point).sum() for point in points] for row in ROWS])
+    largest = s.LargestOf(np.array([0, 1, 5]))(distances)
+    np.testing.assert_array_equal(largest, np.column_stack([distances[:, 0], distances[:, 1:].max(axis=1)]))
+
+
 def test_softmax_and_sigmoid_survive_large_arguments():
     rows = np.array([[1000.0, -1000.0, 0.0], [1.0, 2.0, 3.0]])
     np.testing.assert_allclose(s.Softmax()(rows), softmax(rows, axis=1), atol=1e-15)
@@ -87,7 +123,19 @@ def test_project_is_the_nearest_point():
 
 
 @pytest.mark.parametrize(
-    "step", [s.Log(), s.Softmax(), s.Sigmoid(), s.Project(), s.Normalise(np.full(4, 0.25))]
+    "step",
+    [
+        s.Log(),
+        s.Exp(),
+        s.Clip(0.2, 0.5),
+        s.Polynomial(np.array([1.0, 2.0])),
+        s.Softmax(),
+        s.Sigmoid(),
+        s.Project(),
+        s.Top(),
+        s.Product(((), ())),
+        s.Normalise(np.full(4, 0.25)),
+    ],
 )
 def test_steps_leave_their_input(step):
     rows = ROWS.copy()

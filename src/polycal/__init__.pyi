@@ -5,6 +5,9 @@ from ._audit.result import Audit as Audit
 from ._audit.result import Finding as Finding
 from ._audit.result import MeasuredError as MeasuredError
 from ._audit.result import QuestionError as QuestionError
+from ._compare import ComparedMethod as ComparedMethod
+from ._compare import Comparison as Comparison
+from ._compare import compare_calibrators as compare_calibrators
 from ._generators import Generated as Generated
 from ._validation import CalibrationWarning as CalibrationWarning
 from ._version import __version__ as __version__
@@ -20,6 +23,7 @@ from .auditors.subset import SubsetAuditor as SubsetAuditor
 from .binned import ReliabilityCurve as ReliabilityCurve
 from .binned import reliability_curve as reliability_curve
 from .calibrators._base import Calibrator as Calibrator
+from .calibrators.audited import AuditedCalibrator as AuditedCalibrator
 from .calibrators.beta import BetaCalibrator as BetaCalibrator
 from .calibrators.classifier import CalibratedClassifier as CalibratedClassifier
 from .calibrators.dirichlet import DirichletCalibrator as DirichletCalibrator

@@ -22,38 +22,14 @@ def split_rows(sample: Sample, shares: tuple[float, ...], seed: int) -> list[Int
     return [np.sort(part) for part in np.split(shuffled, cuts[:-1])]
 
 
-def split_distinct_rows(sample: Sample, n_parts: int, seed: int) -> list[Ints]:
-    """Random parts of about the same weight, each increasing, with equal rows in the same part.
-
-    A row of weight 2 and the same row twice therefore give the same parts. Besides, what is learnt on one part is
-    never judged on a copy of what it was learnt from.
-    """
-    keys = np.column_stack(_symmetric_keys(sample))
-    distinct, group = np.unique(keys, axis=0, return_inverse=True)
-    weight = np.bincount(group, weights=sample.mass, minlength=distinct.shape[0])
-    shuffled = np.random.default_rng(seed).permutation(weight.size)
-    middle = np.cumsum(weight[shuffled]) - 0.5 * weight[shuffled]
-    part = np.empty(weight.size, dtype=np.int64)
-    part[shuffled] = np.minimum((middle * n_parts).astype(np.int64), n_parts - 1)
-    return [np.flatnonzero(part[group] == i) for i in range(n_parts)]
-
-
 def _canonical_order(sample: Sample) -> Ints:
     """The rows sorted by functions of their contents that do not change when classes are renamed."""
-    weight = np.zeros(sample.n_samples) if sample.sample_weight is None else sample.sample_weight
-    *others, true_proba = _symmetric_keys(sample)
-    return np.lexsort([*others, np.round(weight, 9), true_proba])
-
-
-def _symmetric_keys(sample: Sample) -> list[Float64s]:
-    """Functions of each row's contents, its weight aside, that do not change when classes are renamed.
-
-    Rounded: renaming classes changes the order of sums, hence their last digits.
-    """
     frequency = np.bincount(sample.labels, weights=sample.mass, minlength=sample.n_classes).astype(np.float64)
     true_proba = np.take_along_axis(sample.proba, sample.labels[:, None], axis=1)[:, 0]
-    keys = [*_row_moments(sample, frequency), frequency[sample.labels], true_proba.astype(np.float64)]
-    return [np.round(key, 9) for key in keys]
+    weight = np.zeros(sample.n_samples) if sample.sample_weight is None else sample.sample_weight
+    keys = [*_row_moments(sample, frequency), frequency[sample.labels], weight, true_proba]
+    # Rounded: renaming classes changes the order of sums, hence their last digits.
+    return np.lexsort([np.round(key, 9) for key in keys])
 
 
 def _row_moments(sample: Sample, frequency: Float64s) -> tuple[Float64s, Float64s, Float64s]:

@@ -6,6 +6,7 @@ import polycal as pc
 
 # Made of polycal's own steps: these are saved and exported.
 OWN = [
+    pc.AuditedCalibrator(max_rounds=2),
     pc.BetaCalibrator(),
     pc.DirichletCalibrator(),
     pc.EnsembleTemperatureScaling(),

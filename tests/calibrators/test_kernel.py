@@ -92,6 +92,16 @@ def test_finds_structure_that_temperature_cannot_see():
     assert log_losses(ours, labels[rest]).mean() < log_losses(theirs, labels[rest]).mean() - 0.02
 
 
+def test_many_peaked_classes_are_no_worse_than_temperature():
+    proba, labels = draw(6000, 150, concentration=0.01)
+    fitted, rest = slice(0, 4000), slice(4000, None)
+    ours = KernelCalibrator().fit(proba[fitted], labels[fitted]).predict_proba(proba[rest])
+    temperature = TemperatureScaling().fit(proba[fitted], labels[fitted]).predict_proba(proba[rest])
+    # What keeps every class possible costs a little, where nothing asks for it.
+    loss = log_losses(ours, labels[rest]) - log_losses(temperature, labels[rest])
+    assert loss.mean() < 1e-4
+
+
 def test_renaming_classes_renames_the_result():
     proba, labels = draw(1500, 5)
     order = np.array([3, 0, 4, 1, 2])

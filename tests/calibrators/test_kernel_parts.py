@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from scipy.optimize import approx_fprime, minimize
 from tests.strategies import samples
 
-from polycal._split import split_distinct_rows
+from polycal._split import split_rows
 from polycal._validation import check_sample
 from polycal.calibrators._choice import choose
 from polycal.calibrators._fold_path import FoldPath
@@ -228,11 +228,11 @@ def test_gains_come_with_standard_errors():
 def test_held_out_changes_do_not_depend_on_held_out_labels():
     sample = draw()
     log_proba = np.log(sample.proba).astype(np.float32)
-    path = FoldPath(sample, log_proba, split_distinct_rows(sample, 3, 0))
+    path = FoldPath(sample, log_proba, split_rows(sample, (1,) * 3, 0))
     held = path.order[path.folds[0]]
     flipped = sample.labels.copy()
     flipped[held] = (flipped[held] + 1) % 4
-    other = FoldPath(sample, log_proba, split_distinct_rows(sample, 3, 0))
+    other = FoldPath(sample, log_proba, split_rows(sample, (1,) * 3, 0))
     other.sample.labels[other.folds[0]] = flipped[held]
     changes = [next(p.solutions([0.01]))[2][path.folds[0]] for p in (path, other)]
     np.testing.assert_array_equal(*changes)
@@ -241,7 +241,7 @@ def test_held_out_changes_do_not_depend_on_held_out_labels():
 def test_choice_is_the_best_of_its_table_up_to_the_least_gain():
     sample = draw(n=3000)
     log_proba = np.log(sample.proba).astype(np.float32)
-    path = FoldPath(sample, log_proba, split_distinct_rows(sample, 4, 0))
+    path = FoldPath(sample, log_proba, split_rows(sample, (1,) * 4, 0))
     standard = logit_scores(path.sample, path.log_proba, path.log_proba, 1.0, 0.0)
     choice = choose(path, standard, standard)
     table = np.array(choice.table)

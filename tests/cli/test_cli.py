@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -17,13 +15,7 @@ def files(tmp_path):
     return tmp_path
 
 
-def run(*args):
-    return subprocess.run(
-        [sys.executable, "-m", "polycal", *map(str, args)], capture_output=True, text=True, check=False
-    )
-
-
-def test_audit_prints_a_table(files):
+def test_audit_prints_a_table(run, files):
     done = run("audit", files / "p.npz", "--groups", files / "g.yaml")
     assert done.returncode == 0
     assert done.stderr == ""
@@ -31,7 +23,7 @@ def test_audit_prints_a_table(files):
     assert "animal" in done.stdout
 
 
-def test_audit_prints_json(files):
+def test_audit_prints_json(run, files):
     done = run("audit", files / "p.npz", "--groups", files / "g.yaml", "--json")
     sample = pc.read_predictions(files / "p.npz")
     result = json.loads(done.stdout)
@@ -48,7 +40,7 @@ def test_audit_prints_json(files):
         (["p.npz", "--part", "weekend"], "weekend"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_two(files, arguments, message):
+def test_bad_input_is_one_line_and_exit_code_two(run, files, arguments, message):
     paths = [files / a if "." in a else a for a in arguments]
     done = run("audit", *paths)
     assert done.returncode == 2
@@ -58,7 +50,7 @@ def test_bad_input_is_one_line_and_exit_code_two(files, arguments, message):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_the_demo_explains_itself():
+def test_the_demo_explains_itself(run):
     done = run("demo")
     assert done.returncode == 0
     words = " ".join(done.stdout.split())
@@ -66,15 +58,15 @@ def test_the_demo_explains_itself():
     assert "times as much" in words
 
 
-def test_the_demo_speaks_json():
+def test_the_demo_speaks_json(run):
     assert json.loads(run("demo", "--json").stdout)["n_samples"] == 10_000
 
 
-def test_version():
-    assert run("--version").stdout.strip() == f"polycal {pc.__version__}"
+def test_version(run_process):
+    assert run_process("--version").stdout.strip() == f"polycal {pc.__version__}"
 
 
-def test_notions_can_be_chosen(files):
+def test_notions_can_be_chosen(run, files):
     done = run(
         "audit", files / "p.npz", "--notion", "decision", "--notion", "confidence:5", "--json", "--seed", "3"
     )
@@ -84,7 +76,7 @@ def test_notions_can_be_chosen(files):
     assert result["random_state"] == 3
 
 
-def test_an_unknown_notion_is_one_line(files):
+def test_an_unknown_notion_is_one_line(run, files):
     done = run("audit", files / "p.npz", "--notion", "vibes")
     assert done.returncode == 2
     assert "'vibes' is not one of" in done.stderr

@@ -23,6 +23,12 @@ PROGRAMS = {
     "interpolate": (s.Interpolate(KNOTS, HEIGHTS, STARTS), s.Normalise(np.full(K, 0.2))),
     "lookup": (s.Lookup(EDGES, HEIGHTS, STARTS), s.Normalise(np.full(K, 0.2))),
     "project": (s.Affine(np.array([2.0]), RNG.normal(0, 0.3, K)), s.Project()),
+    "product": (s.Product(((), (s.Log(), s.Exp()), (s.Top(), s.Linear(np.ones((K, 1)), np.ones(1))))),),
+    "blocks": (s.InBlocks(((s.Clip(0.1, 0.6), s.Exp()),), 300_000.0),),
+    "polynomial": (s.Polynomial(np.array([0.5, -1.0, 0.0, 2.0])),),
+    "constant": (s.Polynomial(np.array([0.5])),),
+    "top": (s.Linear(RNG.normal(size=(K, K)), np.zeros(K)), s.Top()),
+    "distances": (s.Distances(RNG.dirichlet(np.ones(K), 9)), s.LargestOf(np.array([0, 1, 2, 5, 8, 9]))),
     "sum": (
         s.Sum(((), (s.Log(), s.Linear(RNG.normal(size=(K, K)), np.zeros(K))), (s.Project(),))),
         s.Softmax(),

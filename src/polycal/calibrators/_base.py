@@ -1,6 +1,7 @@
 """What every calibrator can do: fit, predict, be saved, be exported."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from polycal._card import card, some
 from polycal._containers import column_names, to_numpy
 from polycal._typing import Float64s, Floats, Path
 from polycal._validation import check_proba, check_sample
@@ -125,7 +127,7 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self)
         columns = column_names(proba)
-        self._check_names(columns)
+        self.check_class_names(columns)
         array = np.atleast_1d(to_numpy(proba, "y_proba"))
         out = np.empty((array.shape[0], self.n_classes_), dtype=_output_dtype(array))
         # An empty array has no blocks, and is for the gate to refuse.
@@ -163,8 +165,8 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
             )
         return proba.astype(np.float64, copy=False)
 
-    def _check_names(self, columns: list[Any] | None) -> None:
-        """A frame's columns must be the classes, in the order of the fit."""
+    def check_class_names(self, columns: Sequence[Any] | None) -> None:
+        """Refuse columns that are not the classes of the fit, in its order; without names on either side, none are."""
         if columns is None or self.class_names_ is None or len(columns) != self.n_classes_:
             return
         if all(isinstance(column, str) for column in columns) and tuple(columns) != self.class_names_:
@@ -177,6 +179,17 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` has been called."""
         return hasattr(self, "steps_")
+
+    def _repr_html_(self) -> str:
+        if not self.__sklearn_is_fitted__():
+            return card(repr(self), [("fitted", "not yet")])
+        learnt = [(name, _in_words(getattr(self, name))) for name in self.saved_attributes]
+        names = [] if self.class_names_ is None else [("names", some(self.class_names_))]
+        steps = " → ".join(type(step).__name__ for step in self.steps_) or "nothing is changed"
+        return card(repr(self), [("classes", f"{self.n_classes_:,}"), *names, *learnt, ("steps", steps)])
+
+    def _repr_mimebundle_(self, **_kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def save(self, path: Path) -> None:
         """Write the fitted calibrator to one file, to be read back by `polycal.load`; no pickle is involved.
@@ -230,6 +243,14 @@ def _output_dtype(array: NDArray[Any]) -> np.dtype[Any]:
     """Float32 for half and single precision, else float64."""
     small = array.dtype.kind == "f" and array.dtype.itemsize <= 4
     return np.dtype(np.float32 if small else np.float64)
+
+
+def _in_words(value: Any) -> str:
+    """A fitted number, or the shape of a fitted array."""
+    array = np.asarray(value)
+    if array.ndim:
+        return f"array of shape {array.shape}"
+    return f"{array.item():.6g}" if array.dtype.kind == "f" else str(array.item())
 
 
 def _plain_items(params: dict[str, Any]) -> dict[str, Any]:

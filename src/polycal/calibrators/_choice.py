@@ -3,14 +3,11 @@
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polycal._typing import Float64s
+from polycal._typing import Float64s, Floats
 from polycal.calibrators._fold_path import FoldPath
 from polycal.calibrators._scoring import Scores, logit_scores
 from polycal.calibrators._tilt import fit_tilt
-
-Float32s = NDArray[np.float32]
 
 # From ridge to ridge the solutions differ enough to matter, and mixing fills the gaps.
 STRENGTHS = tuple(0.1 * 0.25**j for j in range(10))
@@ -47,7 +44,7 @@ class Choice:
     strength: float = np.inf
     scale: float = 1.0
     mixing: float = 0.0
-    weight: Float32s | None = None
+    weight: Floats | None = None
     table: list[tuple[float, ...]] = field(default_factory=list)
 
     def final_weight(self) -> Float64s | None:
@@ -81,7 +78,7 @@ def choose(path: FoldPath, raw: Scores, standard: Scores) -> Choice:
     return best
 
 
-def _best_part(path: FoldPath, change: Float32s, raw: Scores, standard: Scores, strength: float) -> Choice:
+def _best_part(path: FoldPath, change: Floats, raw: Scores, standard: Scores, strength: float) -> Choice:
     """The best mixing of one strength among the safe ones, without its weights."""
     best = Choice(strength=strength)
     scale, mixing = _fit_mixing(path, change)
@@ -102,10 +99,10 @@ def _is_safe(scores: Scores, raw: Scores, standard: Scores) -> bool:
     return gain > error and more_right - 0.5 * doubt > -_ACCURACY_LOSS
 
 
-def _fit_mixing(path: FoldPath, change: Float32s) -> tuple[float, float]:
+def _fit_mixing(path: FoldPath, change: Floats) -> tuple[float, float]:
     """Multipliers of the base's logits and of their change, by the log loss of held-out rows."""
 
-    def directions(rows: slice) -> Float32s:
+    def directions(rows: slice) -> Floats:
         return np.stack([path.log_proba[rows], change[rows]])
 
     scale, mixing = fit_tilt(path.sample, path.log_proba, directions, 2)

@@ -4,16 +4,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polycal._typing import Ints
+from polycal._typing import Floats, Ints
 from polycal.calibrators._kernel_features import kernel_features, ridge_penalty
 from polycal.calibrators._newton_blocks import NewtonBlocks
 from polycal.calibrators._ridge import DenseProblem, RidgeProblem
 from polycal.calibrators._sparse_problem import SparseProblem
 from polycal.sample import Sample
-
-Float32s = NDArray[np.float32]
 
 _TOLERANCE = 1e-4
 _BLOCK_SIZE = 96
@@ -31,26 +28,30 @@ class FoldPath:
     ----------
     sample : Sample
         Labels and weights of the rows.
-    log_proba : ndarray of float32, shape (n_samples, n_classes)
+    log_proba : ndarray of float, shape (n_samples, n_classes)
         Log q of the base.
     parts : sequence of ndarray of int64
         The rows of each fold, none empty.
     """
 
-    def __init__(self, sample: Sample, log_proba: Float32s, parts: Sequence[Ints]) -> None:
+    def __init__(self, sample: Sample, log_proba: Floats, parts: Sequence[Ints]) -> None:
         self.order: Ints = np.concatenate(parts)
         self.sample = sample.take(self.order)
         self.log_proba = log_proba[self.order]
         self.features = kernel_features(self.log_proba)
         edges = np.cumsum([0, *(part.size for part in parts)])
         self.folds = [slice(a, b) for a, b in pairwise(edges)]
-        self._mass = self.sample.mass.astype(np.float32)
-        self._penalty = ridge_penalty(sample.n_classes)
+        self._mass = self.sample.mass.astype(log_proba.dtype)
+        self._penalty = ridge_penalty(sample.n_classes).astype(log_proba.dtype)
         arrays = self.features, self.log_proba, self.sample.labels, self._mass, self._penalty
         likely = np.count_nonzero(self.features[:, sample.n_classes + 1 :]) / log_proba.size
-        self._sparse = SparseProblem.from_features(*arrays) if likely < _SPARSE else None
+        self._sparse = (
+            SparseProblem.from_features(*arrays)
+            if likely < _SPARSE and log_proba.dtype == np.float32
+            else None
+        )
 
-    def solutions(self, strengths: Sequence[float]) -> Iterator[tuple[float, Float32s, Float32s]]:
+    def solutions(self, strengths: Sequence[float]) -> Iterator[tuple[float, Floats, Floats]]:
         """For each strength: itself, the mean weights of the folds' models, and what each fold's model adds to the
         logits of the rows it has not seen.
         """
@@ -63,7 +64,7 @@ class FoldPath:
                 problem = self._without(fold)
                 weights[i] = problem.solve(weights[i], strength, blocks, _TOLERANCE)
                 change[fold] = self.features[fold] @ weights[i]
-            yield strength, np.mean(weights, axis=0, dtype=np.float32), change
+            yield strength, np.mean(weights, axis=0), change
 
     def _without(self, fold: slice) -> RidgeProblem:
         """The problem on the rows outside a fold."""

@@ -1,12 +1,9 @@
 """Features of the kernel calibrator, and how strongly each of its weights is held to zero."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polycal._typing import Float64s
+from polycal._typing import Float64s, Floats
 from polycal.steps import Linear, Log, Program
-
-Float32s = NDArray[np.float32]
 
 # With more classes than this, lower probabilities are left out for speed.
 _MANY_CLASSES = 512
@@ -20,22 +17,22 @@ def log_floor(n_classes: int) -> float:
     return 1e-4 if n_classes <= _MANY_CLASSES else 1e-3
 
 
-def kernel_features(log_proba: Float32s) -> Float32s:
+def kernel_features(log_proba: Floats) -> Floats:
     """``[1, q, log(max(q, floor) / floor) / log(1 / floor)]`` of each row, from log q: all within [0, 1]."""
     n, k = log_proba.shape
-    out = np.empty((n, 1 + 2 * k), dtype=np.float32)
+    out = np.empty((n, 1 + 2 * k), dtype=log_proba.dtype)
     out[:, 0] = 1.0
     np.exp(log_proba, out=out[:, 1 : k + 1])
     lowest = np.log(log_floor(k))
-    logs = np.maximum(log_proba, np.float32(lowest), out=out[:, k + 1 :])
-    logs *= np.float32(-1.0 / lowest)
+    logs = np.maximum(log_proba, float(lowest), out=out[:, k + 1 :])
+    logs *= float(-1.0 / lowest)
     logs += 1.0
     # Exactly 0 at the floor, whatever the rounding.
-    logs[log_proba <= np.float32(lowest)] = 0.0
+    logs[log_proba <= float(lowest)] = 0.0
     return out
 
 
-def ridge_penalty(n_classes: int) -> Float32s:
+def ridge_penalty(n_classes: int) -> Floats:
     """Relative weights of the ridge, of shape (1 + 2k, k): what a class says of itself is cheap."""
     out = np.ones((1 + 2 * n_classes, n_classes), dtype=np.float32)
     classes = np.arange(n_classes)

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polycal._typing import Float64s
-from polycal.calibrators._likelihood import log_proba, minimise, total_weight
+from polycal._typing import Float64s, Floats
+from polycal.calibrators._likelihood import log_proba, minimise, total_weight, working_dtype
 from polycal.calibrators.temperature import fit_inverse_temperature
 from polycal.sample import Sample, row_blocks
 from polycal.steps import Affine, Log, Program, Softmax, run
@@ -40,9 +39,9 @@ class MixtureBase:
         kept = np.array([1.0 - self.background.sum()])
         return Log(), Affine(scale, np.zeros(1)), Softmax(), Affine(kept, self.background)
 
-    def log_proba(self, sample: Sample) -> NDArray[np.float32]:
-        """Log q of each row, float32."""
-        out: NDArray[np.float32] = np.empty(sample.proba.shape, dtype=np.float32)
+    def log_proba(self, sample: Sample) -> Floats:
+        """Log q of each row."""
+        out: Floats = np.empty(sample.proba.shape, dtype=working_dtype(sample))
         steps = self.steps()
         for rows in row_blocks(sample.n_samples, sample.n_classes):
             out[rows] = np.log(run(steps, sample.proba[rows].astype(np.float64)))
@@ -55,8 +54,7 @@ def fit_mixture_base(sample: Sample) -> MixtureBase:
     counts = np.bincount(sample.labels, total * sample.mass, minlength=k).astype(np.float64)
     frequency: Float64s = (counts + 1.0) / (total + k)
     start = np.array([np.log(fit_inverse_temperature(sample, logs)), -5.0, 0.0])
-    # Float32 is enough for three numbers, and several times faster.
-    logs = logs.astype(np.float32)
+    logs = logs.astype(working_dtype(sample))
     logs -= logs.max(axis=1, keepdims=True)
 
     def objective(point: Float64s) -> tuple[float, Float64s]:
@@ -69,14 +67,14 @@ def fit_mixture_base(sample: Sample) -> MixtureBase:
     return MixtureBase(float(np.exp(-point[0])), mixed * ((1.0 - uniform) * frequency + uniform / k))
 
 
-def _loss(sample: Sample, logs: np.ndarray, frequency: Float64s, point: Float64s) -> tuple[float, Float64s]:
+def _loss(sample: Sample, logs: Floats, frequency: Float64s, point: Float64s) -> tuple[float, Float64s]:
     """Log loss of the mixture, and its gradient by the three numbers."""
     inverse, mixed, uniform = np.exp(point[0]), _sigmoid(point[1]), _sigmoid(point[2])
     k = frequency.size
     loss, gradient, mass = 0.0, np.zeros(3), sample.mass
     for rows in row_blocks(*logs.shape):
         block, labels, weight = logs[rows], sample.labels[rows], mass[rows]
-        tilted = np.exp(np.float32(inverse) * block)
+        tilted = np.exp(float(inverse) * block)
         total = np.einsum("ij->i", tilted)
         at_label = block[np.arange(labels.size), labels]
         scaled = tilted[np.arange(labels.size), labels].astype(np.float64) / total

@@ -22,7 +22,7 @@ def unpack_steps(description: list[dict[str, Any]], arrays: Arrays) -> Program:
 def _pack_step(step: Step, arrays: Arrays) -> dict[str, Any]:
     if type(step) is not Step.kinds.get(getattr(step, "kind", "")):
         raise TypeError(
-            f"a {type(step).__name__} cannot be written without pickle; save the calibrator with joblib, "
+            f"a {step.title} cannot be written without pickle; save the calibrator with joblib, "
             "or use one made of polycal's own steps."
         )
     values = {field.name: getattr(step, field.name) for field in fields(cast("Any", step))}

@@ -5,12 +5,9 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polycal._typing import Ints
+from polycal._typing import Floats, Ints
 from polycal.calibrators._newton_blocks import NewtonBlocks
-
-Float32s = NDArray[np.float32]
 
 _MEMORY = 8
 _MAX_STEPS = 12
@@ -26,30 +23,30 @@ class RidgeProblem(ABC):
 
     Attributes
     ----------
-    penalty : ndarray of float32, shape (n_features, n_classes)
+    penalty : ndarray of float, shape (n_features, n_classes)
         Relative weights of the ridge.
     """
 
-    penalty: Float32s
+    penalty: Floats
 
     @abstractmethod
-    def log_loss(self, weight: Float32s) -> tuple[float, Float32s]:
+    def log_loss(self, weight: Floats) -> tuple[float, Floats]:
         """The mean log loss and its gradient (a new array)."""
 
-    def loss(self, weight: Float32s, strength: float) -> tuple[float, Float32s]:
+    def loss(self, weight: Floats, strength: float) -> tuple[float, Floats]:
         """The objective and its gradient."""
         value, gradient = self.log_loss(weight)
         shrunk = self.penalty * weight
-        shrunk *= np.float32(strength)
+        shrunk *= float(strength)
         value += 0.5 * float(np.vdot(shrunk, weight))
         gradient += shrunk
         return value, gradient
 
-    def solve(self, start: Float32s, strength: float, blocks: NewtonBlocks, tolerance: float) -> Float32s:
+    def solve(self, start: Floats, strength: float, blocks: NewtonBlocks, tolerance: float) -> Floats:
         """A minimiser from a start, to a relative accuracy of the objective of about ``tolerance``."""
         weight = start
         value, gradient = self.loss(weight, strength)
-        memory: deque[tuple[Float32s, Float32s, float]] = deque(maxlen=_MEMORY)
+        memory: deque[tuple[Floats, Floats, float]] = deque(maxlen=_MEMORY)
         length = 1.0
         for _ in range(_MAX_STEPS):
             step = self._centred(_direction(gradient, memory, blocks, strength))
@@ -69,7 +66,7 @@ class RidgeProblem(ABC):
                 break
         return weight
 
-    def _centred(self, step: Float32s) -> Float32s:
+    def _centred(self, step: Floats) -> Floats:
         """The step without what the softmax does not see: a shift of all classes, feature by feature.
 
         Of all shifts, the ridge is least for the one whose penalty-weighted mean is 0.
@@ -79,11 +76,11 @@ class RidgeProblem(ABC):
         return step
 
     def _search(
-        self, weight: Float32s, value: float, step: Float32s, slope: float, strength: float, length: float
-    ) -> tuple[Float32s, float, Float32s, float] | None:
+        self, weight: Floats, value: float, step: Floats, slope: float, strength: float, length: float
+    ) -> tuple[Floats, float, Floats, float] | None:
         """The first point along the step whose objective is low enough; None when there is none."""
         while length > _SMALLEST_STEP:
-            candidate = weight - np.float32(length) * step
+            candidate = weight - float(length) * step
             new_value, new_gradient = self.loss(candidate, strength)
             if new_value <= value - _SUFFICIENT * length * slope + _ROUNDING:
                 return candidate, new_value, new_gradient, min(1.0, _LONGER * length)
@@ -97,24 +94,24 @@ class DenseProblem(RidgeProblem):
 
     Attributes
     ----------
-    features : ndarray of float32, shape (n_samples, n_features)
+    features : ndarray of float, shape (n_samples, n_features)
         X.
-    offset : ndarray of float32, shape (n_samples, n_classes)
+    offset : ndarray of float, shape (n_samples, n_classes)
         Logits to start from.
     labels : ndarray of int64, shape (n_samples,)
-    mass : ndarray of float32, shape (n_samples,)
+    mass : ndarray of float, shape (n_samples,)
         Weights of the rows, of sum 1.
-    penalty : ndarray of float32, shape (n_features, n_classes)
+    penalty : ndarray of float, shape (n_features, n_classes)
         Relative weights of the ridge.
     """
 
-    features: Float32s
-    offset: Float32s
+    features: Floats
+    offset: Floats
     labels: Ints
-    mass: Float32s
-    penalty: Float32s
+    mass: Floats
+    penalty: Floats
 
-    def log_loss(self, weight: Float32s) -> tuple[float, Float32s]:
+    def log_loss(self, weight: Floats) -> tuple[float, Floats]:
         """The mean log loss and its gradient."""
         logits = self.features @ weight
         logits += self.offset
@@ -130,19 +127,19 @@ class DenseProblem(RidgeProblem):
 
 
 def _direction(
-    gradient: Float32s,
-    memory: deque[tuple[Float32s, Float32s, float]],
+    gradient: Floats,
+    memory: deque[tuple[Floats, Floats, float]],
     blocks: NewtonBlocks,
     strength: float,
-) -> Float32s:
+) -> Floats:
     """The two loops of L-BFGS around the preconditioner; descend against it."""
     rest = gradient.copy()
     factors = []
     for moved, bent, inverse in reversed(memory):
         factor = inverse * float(np.vdot(moved, rest))
         factors.append(factor)
-        rest -= np.float32(factor) * bent
+        rest -= float(factor) * bent
     step = blocks.solve(rest, strength)
     for (moved, bent, inverse), factor in zip(memory, reversed(factors), strict=True):
-        step += np.float32(factor - inverse * float(np.vdot(bent, step))) * moved
+        step += float(factor - inverse * float(np.vdot(bent, step))) * moved
     return step

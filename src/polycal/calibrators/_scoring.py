@@ -4,13 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal.calibrators._likelihood import total_weight
 from polycal.sample import Sample, row_blocks, row_sums
-
-Float32s = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +78,12 @@ def proba_scores(sample: Sample) -> Scores:
     return _scores(sample, ((rows, sample.proba[rows]) for rows in _blocks(sample)))
 
 
-def logit_scores(sample: Sample, logits: Float32s, change: Float32s, scale: float, amount: float) -> Scores:
+def logit_scores(sample: Sample, logits: Floats, change: Floats, scale: float, amount: float) -> Scores:
     """Scores of ``softmax(scale * logits + amount * change)`` as predictions of the sample's labels."""
     return _scores(
         sample,
         (
-            (rows, _softmax(np.float32(scale) * logits[rows] + np.float32(amount) * change[rows]))
+            (rows, _softmax(float(scale) * logits[rows] + float(amount) * change[rows]))
             for rows in _blocks(sample)
         ),
     )
@@ -96,10 +93,10 @@ def _blocks(sample: Sample) -> Iterator[slice]:
     return row_blocks(sample.n_samples, sample.n_classes)
 
 
-def _softmax(logits: Float32s) -> Float32s:
+def _softmax(logits: Floats) -> Floats:
     logits -= logits.max(axis=1, keepdims=True)
     np.exp(logits, out=logits)
-    logits /= row_sums(logits).astype(np.float32)[:, None]
+    logits /= row_sums(logits).astype(logits.dtype)[:, None]
     return logits
 
 

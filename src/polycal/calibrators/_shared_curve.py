@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polycal._typing import Float64s
+from polycal._typing import Float64s, Floats
 from polycal.calibrators._likelihood import total_weight
 from polycal.calibrators._tilt import fit_tilt, tilt_derivatives
 from polycal.sample import Sample, row_blocks
 from polycal.steps import Affine, Log, Program, Softmax, Sum
-
-Float32s = NDArray[np.float32]
 
 # Where the curve may bend.
 KNOTS = (0.5, 0.2, 0.05, 0.01, 1e-3, 1e-4)
@@ -40,7 +37,7 @@ class SharedCurve:
         )
         return Sum(((Log(),), *bends)), Softmax()
 
-    def apply(self, log_proba: Float32s) -> None:
+    def apply(self, log_proba: Floats) -> None:
         """Overwrite log q by the log of what the curve makes of it."""
         for rows in row_blocks(*log_proba.shape):
             logits = _curve(log_proba[rows], self.slopes)
@@ -48,12 +45,12 @@ class SharedCurve:
             log_proba[rows] = logits - np.log(np.einsum("ij->i", np.exp(logits)))[:, None]
 
 
-def fit_shared_curve(sample: Sample, log_proba: Float32s) -> SharedCurve:
+def fit_shared_curve(sample: Sample, log_proba: Floats) -> SharedCurve:
     """The curve of least log loss, each slope with a standard normal prior; straight where bending gains no more
     than it would by chance, about one nat in all for each slope.
     """
 
-    def directions(rows: slice) -> Float32s:
+    def directions(rows: slice) -> Floats:
         return np.stack([_beyond(log_proba[rows], knot) for knot in KNOTS])
 
     slopes, straight = fit_tilt(sample, log_proba, directions, len(KNOTS)), np.zeros(len(KNOTS))
@@ -62,17 +59,17 @@ def fit_shared_curve(sample: Sample, log_proba: Float32s) -> SharedCurve:
     return SharedCurve(slopes if worthwhile else straight)
 
 
-def _curve(logs: Float32s, slopes: Float64s) -> Float32s:
+def _curve(logs: Floats, slopes: Float64s) -> Floats:
     """The curve's value at each logarithm."""
     out = logs.copy()
     for knot, slope in zip(KNOTS, slopes, strict=True):
-        out += np.float32(slope) * _beyond(logs, knot)
+        out += float(slope) * _beyond(logs, knot)
     return out
 
 
-def _beyond(logs: Float32s, knot: float) -> Float32s:
+def _beyond(logs: Floats, knot: float) -> Floats:
     """How far each logarithm lies above a knot's."""
-    shift = np.float32(np.log(knot))
-    above: Float32s = np.maximum(logs, shift)
+    shift = float(np.log(knot))
+    above: Floats = np.maximum(logs, shift)
     above -= shift
     return above

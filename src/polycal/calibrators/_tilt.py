@@ -3,14 +3,12 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polycal._typing import Float64s
+from polycal._typing import Float64s, Floats
 from polycal.calibrators._likelihood import total_weight
 from polycal.sample import Sample, row_blocks
 
-Float32s = NDArray[np.float32]
-Directions = Callable[[slice], Float32s]
+Directions = Callable[[slice], Floats]
 
 _MAX_STEPS = 30
 _TOLERANCE = 1e-6
@@ -18,14 +16,14 @@ _SUFFICIENT = 1e-4
 _SMALLEST_STEP = 1e-3
 
 
-def fit_tilt(sample: Sample, offset: Float32s, directions: Directions, n_directions: int) -> Float64s:
+def fit_tilt(sample: Sample, offset: Floats, directions: Directions, n_directions: int) -> Float64s:
     """The c of least log loss of ``softmax(offset + sum_j c_j direction_j)``, each with a standard normal prior.
 
     Parameters
     ----------
     sample : Sample
         Labels and weights.
-    offset : ndarray of float32, shape (n_samples, n_classes)
+    offset : ndarray of float, shape (n_samples, n_classes)
     directions : callable
         Gives the directions of a block of rows, of shape (n_directions, n_rows, n_classes).
     n_directions : int
@@ -47,7 +45,7 @@ def fit_tilt(sample: Sample, offset: Float32s, directions: Directions, n_directi
 
 
 def tilt_derivatives(
-    sample: Sample, offset: Float32s, directions: Directions, amount: Float64s
+    sample: Sample, offset: Floats, directions: Directions, amount: Float64s
 ) -> tuple[float, Float64s, Float64s]:
     """Log loss with the prior, its gradient and its Hessian."""
     prior = 1.0 / total_weight(sample)
@@ -56,7 +54,7 @@ def tilt_derivatives(
     mass = sample.mass
     for rows in row_blocks(offset.shape[0], (amount.size + 1) * offset.shape[1]):
         labels, weight, along = sample.labels[rows], mass[rows], directions(rows)
-        proba = offset[rows] + np.einsum("jic,j->ic", along, amount.astype(np.float32))
+        proba = offset[rows] + np.einsum("jic,j->ic", along, amount.astype(offset.dtype))
         proba -= proba.max(axis=1, keepdims=True)
         own = np.arange(labels.size), labels
         at_label = proba[own]
@@ -67,7 +65,7 @@ def tilt_derivatives(
         mean = np.einsum("jic->ji", tilted).astype(np.float64)
         loss += float(weight @ (np.log(total) - at_label))
         gradient += (mean - along[:, *own]) @ weight
-        tilted *= weight.astype(np.float32)[:, None]
+        tilted *= weight.astype(offset.dtype)[:, None]
         flat = tilted.reshape(amount.size, -1) @ along.reshape(amount.size, -1).T
         hessian += flat - (mean * weight) @ mean.T
     return loss, gradient, hessian

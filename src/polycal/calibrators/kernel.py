@@ -4,11 +4,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from polycal._split import split_distinct_rows
+from polycal._split import split_rows
 from polycal._typing import Float64s
 from polycal._validation import check_integer
 from polycal.calibrators._base import Calibrator
 from polycal.calibrators._choice import Choice, choose
+from polycal.calibrators._counts import counted_rows
 from polycal.calibrators._fold_path import FoldPath
 from polycal.calibrators._kernel_features import kernel_branches
 from polycal.calibrators._likelihood import total_weight
@@ -120,7 +121,7 @@ class KernelCalibrator(Calibrator):
     def _fit(self, sample: Sample) -> Program:
         n_folds = check_integer(self.n_folds, "n_folds", minimum=2)
         seed = check_integer(self.random_state, "random_state", minimum=0)
-        sample = _counting_rows(sample)
+        sample = counted_rows(sample)
         base = fit_mixture_base(sample)
         log_proba = base.log_proba(sample)
         curve = fit_shared_curve(sample, log_proba)
@@ -128,9 +129,8 @@ class KernelCalibrator(Calibrator):
         raw = proba_scores(sample)
         standard = logit_scores(sample, log_proba, log_proba, 1.0, 0.0)
         choice = Choice()
-        folds = split_distinct_rows(sample, n_folds, seed)
-        if total_weight(sample) >= 2 * n_folds and all(fold.size for fold in folds):
-            path = FoldPath(sample, log_proba, folds)
+        if sample.n_samples >= 2 * n_folds:
+            path = FoldPath(sample, log_proba, split_rows(sample, (1.0,) * n_folds, seed))
             choice = choose(path, raw.take(path.order), standard.take(path.order))
         self.temperature_, self.background_, self.slopes_ = base.temperature, base.background, curve.slopes
         self._set_choice(choice, _is_enough(raw, standard, choice.gain, total_weight(sample)))
@@ -150,13 +150,6 @@ class KernelCalibrator(Calibrator):
         self.regularisation_ = choice.strength if self.used_ == "kernel" else np.inf
         self.mixing_ = choice.mixing if self.used_ == "kernel" else 0.0
         self.cv_log_loss_ = np.array(choice.table, dtype=np.float64).reshape(-1, 5)
-
-
-def _counting_rows(sample: Sample) -> Sample:
-    """The sample without rows of weight 0."""
-    if sample.sample_weight is None or sample.sample_weight.all():
-        return sample
-    return sample.take(np.flatnonzero(sample.sample_weight))
 
 
 def _is_enough(raw: Scores, standard: Scores, gain: float, total: float) -> bool:

@@ -6,10 +6,12 @@ from typing import Annotated
 import typer
 
 import polycal as pc
+from polycal.cli.apply import apply
 from polycal.cli.audit import audit
+from polycal.cli.compare import compare
 from polycal.cli.demo import demo
-
-_BAD_INPUT = 2
+from polycal.cli.output import BAD_INPUT
+from polycal.cli.recalibrate import recalibrate
 
 app = typer.Typer(
     help="Find the question about the label that a classifier's probabilities cannot be trusted for.",
@@ -17,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for _command in (audit, demo):
+for _command in (audit, recalibrate, apply, compare, demo):
     app.command()(_command)
 
 
@@ -36,4 +38,4 @@ def main() -> None:
         app()
     except (ValueError, TypeError, OSError, ImportError) as error:
         typer.echo(f"polycal: {error}", err=True)
-        sys.exit(_BAD_INPUT)
+        sys.exit(BAD_INPUT)

@@ -28,3 +28,6 @@ AlphaOption = Annotated[float, typer.Option("--alpha", help="Level of the tests 
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
 JobsOption = Annotated[int, typer.Option("--jobs", help="Threads; -1 for one per core.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress bars, and no words of success.")
+]

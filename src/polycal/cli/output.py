@@ -1,18 +1,59 @@
-"""How subcommands print: a table for people, JSON for machines."""
+"""How subcommands print: tables for people, JSON for machines, progress on stderr where somebody looks."""
 
 import json
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import typer
 from rich.console import Console
+from threadpoolctl import threadpool_limits
 
 import polycal as pc
 from polycal.report.terminal import render
 
+# Exit codes besides 0.
+FOUND, BAD_INPUT = 1, 2
 
-def print_audit(result: pc.Audit, *, as_json: bool) -> None:
+
+def print_audit(result: "pc.Audit", *, as_json: bool) -> None:
     """An audit on standard output."""
     data = result.to_dict()
     if as_json:
-        typer.echo(json.dumps(data, indent=2))
+        print_json(data)
     else:
         Console(highlight=False).print(render(data))
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """Plain data on standard output; JSON has no infinity, so what is not finite is null."""
+    typer.echo(json.dumps(_finite(data), indent=2, allow_nan=False))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+@contextmanager
+def threads(jobs: int) -> Iterator[None]:
+    """No more threads than this in linear algebra; -1 for one per core."""
+    if jobs < 1 and jobs != -1:
+        raise ValueError(f"jobs must be at least 1, or -1 for one per core; got {jobs}.")
+    with threadpool_limits(None if jobs == -1 else jobs):
+        yield
+
+
+@contextmanager
+def working(text: str, *, quiet: bool) -> Iterator[None]:
+    """A spinner on stderr while something runs; nothing when stderr is not a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    with Console(stderr=True).status(text):
+        yield

@@ -13,17 +13,25 @@ from polycal._validation import check_choice
 from polycal._version import __version__
 from polycal.steps import (
     Affine,
+    Clip,
+    Distances,
+    Exp,
+    InBlocks,
     Interpolate,
+    LargestOf,
     Linear,
     Log,
     Lookup,
     Normalise,
+    Polynomial,
+    Product,
     Program,
     Project,
     Sigmoid,
     Softmax,
     Step,
     Sum,
+    Top,
 )
 from polycal.storage.atomic import replacing
 
@@ -87,7 +95,7 @@ class _Graph:
         """Append the steps, starting from the tensor ``rows``."""
         for step in steps:
             if type(step) not in _WRITERS:
-                raise TypeError(f"a {type(step).__name__} cannot be written as ONNX.")
+                raise TypeError(f"a {step.title} cannot be written as ONNX.")
             rows = _WRITERS[type(step)](self, step, rows)
         return rows
 
@@ -105,9 +113,37 @@ def _linear(graph: _Graph, step: Linear, rows: str) -> str:
 
 
 def _sum(graph: _Graph, step: Sum, rows: str) -> str:
-    total, *others = [graph.apply(branch, rows) for branch in step.branches]
+    return _fold(graph, "Add", step.branches, rows)
+
+
+def _product(graph: _Graph, step: Product, rows: str) -> str:
+    return _fold(graph, "Mul", step.branches, rows)
+
+
+def _fold(graph: _Graph, operator: str, branches: tuple[Program, ...], rows: str) -> str:
+    total, *others = [graph.apply(branch, rows) for branch in branches]
     for other in others:
-        total = graph.add("Add", total, other)
+        total = graph.add(operator, total, other)
+    return total
+
+
+def _in_blocks(graph: _Graph, step: InBlocks, rows: str) -> str:
+    return graph.apply(step.branches[0], rows)
+
+
+def _exp(graph: _Graph, _: Exp, rows: str) -> str:
+    return graph.add("Exp", rows)
+
+
+def _clip(graph: _Graph, step: Clip, rows: str) -> str:
+    return graph.add("Clip", rows, step.low, step.high)
+
+
+def _polynomial(graph: _Graph, step: Polynomial, rows: str) -> str:
+    *lower, highest = step.coefficients
+    total = graph.add("Add", graph.add("Mul", rows, 0.0), highest)
+    for coefficient in reversed(lower):
+        total = graph.add("Add", graph.add("Mul", total, rows), coefficient)
     return total
 
 
@@ -155,8 +191,31 @@ def _search(graph: _Graph, knots: str, starts: NDArray[np.int64], rows: str, bel
     return found
 
 
+def _top(graph: _Graph, _: Top, rows: str) -> str:
+    width = graph.add("Squeeze", _width(graph, rows))
+    places = graph.add("Range", np.int64(0), width, np.int64(1))
+    is_top = graph.add("Equal", graph.add("ArgMax", rows, axis=1), places)
+    return graph.add("Cast", is_top, to=TensorProto.DOUBLE)
+
+
+def _distances(graph: _Graph, step: Distances, rows: str) -> str:
+    steps_away = graph.add("Sub", graph.add("Unsqueeze", rows, [1]), step.points)
+    return graph.add("ReduceSum", graph.add("Abs", steps_away), [2], keepdims=0)
+
+
+def _largest_of(graph: _Graph, step: LargestOf, rows: str) -> str:
+    runs = zip(step.starts[:-1], step.starts[1:], strict=True)
+    parts = [graph.add("Slice", rows, [start], [stop], [1]) for start, stop in runs]
+    return graph.add("Concat", *[graph.add("ReduceMax", part, [1]) for part in parts], axis=1)
+
+
+def _width(graph: _Graph, rows: str) -> str:
+    """The number of columns."""
+    return graph.add("Slice", graph.add("Shape", rows), [1], [2])
+
+
 def _project(graph: _Graph, _: Project, rows: str) -> str:
-    width = graph.add("Slice", graph.add("Shape", rows), [1], [2])
+    width = _width(graph, rows)
     ordered = f"sorted_{len(graph.nodes)}"
     graph.nodes.append(helper.make_node("TopK", [rows, width], [ordered, f"{ordered}_index"], axis=1))
     excess = graph.add("Sub", graph.add("CumSum", ordered, 1), 1.0)
@@ -173,10 +232,18 @@ _WRITERS: dict[type[Step], Callable[[_Graph, Any, str], str]] = {
     Affine: _affine,
     Linear: _linear,
     Sum: _sum,
+    Product: _product,
+    InBlocks: _in_blocks,
+    Exp: _exp,
+    Clip: _clip,
+    Polynomial: _polynomial,
     Softmax: _softmax,
     Sigmoid: _sigmoid,
     Normalise: _normalise,
     Interpolate: _interpolate,
     Lookup: _lookup,
     Project: _project,
+    Top: _top,
+    Distances: _distances,
+    LargestOf: _largest_of,
 }

@@ -9,17 +9,25 @@ import numpy as np
 
 from polycal.steps import (
     Affine,
+    Clip,
+    Distances,
+    Exp,
+    InBlocks,
     Interpolate,
+    LargestOf,
     Linear,
     Log,
     Lookup,
     Normalise,
+    Polynomial,
+    Product,
     Program,
     Project,
     Sigmoid,
     Softmax,
     Step,
     Sum,
+    Top,
 )
 
 try:
@@ -53,7 +61,7 @@ class _Step(nn.Module):
     def __init__(self, step: Step) -> None:
         super().__init__()
         if type(step) not in _FORMULAS:
-            raise TypeError(f"a {type(step).__name__} cannot be written as a torch module.")
+            raise TypeError(f"a {step.title} cannot be written as a torch module.")
         self.step_type = type(step)
         for field in fields(cast("Any", step)):
             value = getattr(step, field.name)
@@ -110,15 +118,39 @@ def _project(_: Any, rows: Tensor) -> Tensor:
     return (rows - excess.gather(1, kept - 1) / kept).clamp(min=0.0)
 
 
+def _polynomial(step: Any, rows: Tensor) -> Tensor:
+    total = torch.zeros_like(rows)
+    for coefficient in step.coefficients.flip(0):
+        total = total * rows + coefficient
+    return total
+
+
+def _top(_: Any, rows: Tensor) -> Tensor:
+    return nn.functional.one_hot(rows.argmax(dim=1), rows.shape[1]).to(rows.dtype)
+
+
+def _largest_of(step: Any, rows: Tensor) -> Tensor:
+    runs = rows.split(step.starts.diff().tolist(), dim=1)
+    return torch.stack([run.amax(dim=1) for run in runs], dim=1)
+
+
 _FORMULAS: dict[type[Step], Callable[[Any, Tensor], Tensor]] = {
     Log: lambda step, rows: rows.clamp(min=step.floor).log(),
     Affine: lambda step, rows: rows * step.scale + step.shift,
     Linear: lambda step, rows: rows @ step.weight + step.bias,
     Sum: lambda step, rows: sum(branch(rows) for branch in step.branches),
+    Product: lambda step, rows: math.prod(branch(rows) for branch in step.branches),
+    InBlocks: lambda step, rows: step.branches[0](rows),
+    Exp: lambda _, rows: rows.exp(),
+    Clip: lambda step, rows: rows.clamp(step.low, step.high),
+    Polynomial: _polynomial,
     Softmax: lambda _, rows: rows.softmax(dim=1),
     Sigmoid: lambda _, rows: rows.sigmoid(),
     Normalise: _normalise,
     Interpolate: _interpolate,
     Lookup: _lookup,
     Project: _project,
+    Top: _top,
+    Distances: lambda step, rows: torch.cdist(rows, step.points, p=1.0),
+    LargestOf: _largest_of,
 }

@@ -1,6 +1,7 @@
 """Parquet and Feather, by PyArrow, which is imported when first needed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,29 @@ def write_parquet(path: Path, raw: RawPredictions) -> None:
             writer.write_batch(batch)
 
 
+def append_parquet(path: Path, parts: Iterable[RawPredictions]) -> int:
+    """Write parts of the same columns to one Parquet file, as they come; returns the number of rows.
+
+    Without any part no file is written.
+    """
+    remaining = iter(parts)
+    first = next(remaining, None)
+    if first is None:
+        return 0
+    schema, n_rows = _schema(first), 0
+    with (
+        replacing(path) as file,
+        pyarrow("parquet").ParquetWriter(
+            file, schema, write_page_checksum=True, use_dictionary=["label"]
+        ) as writer,
+    ):
+        for raw in chain([first], remaining):
+            n_rows += raw.proba.shape[0]
+            for batch in _batches(raw, schema):
+                writer.write_batch(batch)
+    return n_rows
+
+
 def write_feather(path: Path, raw: RawPredictions) -> None:
     """Write a Feather (version 2, Arrow IPC) file, uncompressed."""
     schema = _schema(raw)
@@ -81,12 +105,14 @@ def write_feather(path: Path, raw: RawPredictions) -> None:
 
 
 def _schema(raw: RawPredictions) -> Any:
-    """Lay out the columns: label and weight if there are any, then the classes."""
+    """Lay out the columns: label, weight and part if there are any, then the classes."""
     pa = pyarrow()
     fields = [
         (name, pa.from_numpy_dtype(raw.proba.dtype))
         for name in writable_names(raw.class_names, raw.proba.shape[1])
     ]
+    if raw.evaluation is not None:
+        fields.insert(0, ("evaluation", pa.bool_()))
     if raw.sample_weight is not None:
         fields.insert(0, ("weight", pa.float64()))
     if raw.labels is not None:
@@ -103,6 +129,8 @@ def _batches(raw: RawPredictions, schema: Any) -> Iterator[Any]:
     for start in range(0, n_rows, step):
         rows = slice(start, start + step)
         columns = [pa.array(np.ascontiguousarray(column)) for column in raw.proba[rows].T]
+        if raw.evaluation is not None:
+            columns.insert(0, pa.array(raw.evaluation[rows]))
         if raw.sample_weight is not None:
             columns.insert(0, pa.array(raw.sample_weight[rows]))
         if raw.labels is not None:

@@ -48,7 +48,7 @@ def write_csv(path: Path, raw: RawPredictions) -> None:
     """Write numbers with the fewest digits that read back as the same float."""
     names = writable_names(raw.class_names, raw.proba.shape[1])
     # The label goes first: in a truncated last row it is then the probabilities that are seen to be wrong.
-    extra = {"label": _label_texts(raw), "weight": raw.sample_weight}
+    extra = {"label": _label_texts(raw), "weight": raw.sample_weight, "evaluation": raw.evaluation}
     first = {name: column for name, column in extra.items() if column is not None}
     with replacing(path) as binary:
         file = io.TextIOWrapper(binary, encoding="utf-8", newline="")

@@ -22,7 +22,12 @@ def read_npz(path: Path, max_bytes: int) -> RawPredictions:
 
 def write_npz(path: Path, raw: RawPredictions) -> None:
     """Write one archive, uncompressed: probabilities hardly compress."""
-    arrays = {"proba": raw.proba, "labels": raw.labels, "weight": raw.sample_weight}
+    arrays = {
+        "proba": raw.proba,
+        "labels": raw.labels,
+        "weight": raw.sample_weight,
+        "evaluation": raw.evaluation,
+    }
     if raw.class_names is not None:
         arrays["class_names"] = np.array(raw.class_names, dtype=np.str_)
     write_arrays(path, {k: v for k, v in arrays.items() if v is not None})
@@ -42,6 +47,8 @@ def read_npy(path: Path, _max_bytes: int) -> RawPredictions:
 
 def write_npy(path: Path, raw: RawPredictions) -> None:
     """Write the files beside the array first, so that an array is never seen without them."""
+    if raw.evaluation is not None:
+        raise ValueError("an .npy file cannot mark the rows of the evaluation part; write .npz")
     labels, weight, names = _sidecars(path)
     contents = {labels: raw.labels, weight: raw.sample_weight, names: raw.class_names}
     for sidecar, content in contents.items():

@@ -1,5 +1,7 @@
 """Read and write predictions: the format is chosen by the file's suffix."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -8,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal import _typing
+from polycal._containers import to_numpy
 from polycal._typing import Floats
 from polycal._validation import check_choice, check_integer, check_proba, check_sample, check_weight
 from polycal.io._formats import Format, format_of
@@ -121,7 +124,13 @@ def read_probabilities(
 
 
 def write_predictions(
-    path: _typing.Path, y_true: Any, y_proba: Any, *, sample_weight: Any = None, class_names: Any = None
+    path: _typing.Path,
+    y_true: Any,
+    y_proba: Any,
+    *,
+    sample_weight: Any = None,
+    class_names: Any = None,
+    evaluation: Any = None,
 ) -> None:
     """Validate predictions and write them to a file, in one piece.
 
@@ -140,6 +149,8 @@ def write_predictions(
         Weights.
     class_names : list of str, optional
         Class names, in column order.
+    evaluation : array-like of bool, shape (n_samples,), optional
+        Which rows are of the evaluation part; the others are of the calibration part.
 
     Examples
     --------
@@ -154,13 +165,39 @@ def write_predictions(
     """
     path = Path(path)
     file_format = format_of(path)
-    raw = _checked(y_true, y_proba, sample_weight, class_names)
+    raw = _checked(y_true, y_proba, sample_weight, class_names, evaluation)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file to write")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
     with named(path):
         file_format.write(path, raw)
+
+
+def map_predictions(
+    path: _typing.Path,
+    out: _typing.Path,
+    function: Callable[[Floats, tuple[str, ...] | None], Any],
+    *,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+) -> int:
+    """Write a copy of a file whose probabilities went through a function of them and of the class names.
+
+    Labels, weights, class names and the mark of the evaluation part stay, where the file has them. Returns the number
+    of rows.
+    """
+    path, _, raw = _read(path, max_bytes)
+    with named(path):
+        proba, names = check_proba(raw.proba, class_names=raw.class_names, from_logits=raw.from_logits)
+    write_predictions(
+        out,
+        raw.labels,
+        function(proba, names),
+        sample_weight=raw.sample_weight,
+        class_names=names,
+        evaluation=raw.evaluation,
+    )
+    return int(proba.shape[0])
 
 
 def _read(path: _typing.Path, max_bytes: int) -> tuple[Path, Format, RawPredictions]:
@@ -197,11 +234,7 @@ def _select(sample: Sample, evaluation: NDArray[Any] | None, part: Part, file_fo
         raise ValueError(
             f"the file does not mark its parts, so part={part!r} cannot be read; {file_format.parts}"
         )
-    if evaluation.dtype != np.bool_ or evaluation.shape != (sample.n_samples,):
-        raise ValueError(
-            f"evaluation must be one boolean per row, {sample.n_samples} in all; got shape {evaluation.shape} of "
-            f"{evaluation.dtype}"
-        )
+    _check_evaluation(evaluation, sample.n_samples)
     rows = evaluation if part == "evaluation" else ~evaluation
     if not rows.any():
         raise ValueError(f"the file marks no row of the {part} part")
@@ -212,8 +245,29 @@ def _select(sample: Sample, evaluation: NDArray[Any] | None, part: Part, file_fo
     return chosen
 
 
-def _checked(y_true: Any, y_proba: Any, sample_weight: Any, class_names: Any) -> RawPredictions:
+def _check_evaluation(evaluation: NDArray[Any], n_samples: int) -> None:
+    """Refuse what does not mark rows."""
+    if evaluation.dtype != np.bool_ or evaluation.shape != (n_samples,):
+        raise ValueError(
+            f"evaluation must be one boolean per row, {n_samples} in all; got shape {evaluation.shape} of "
+            f"{evaluation.dtype}"
+        )
+
+
+def _checked(
+    y_true: Any, y_proba: Any, sample_weight: Any, class_names: Any, evaluation: Any
+) -> RawPredictions:
     """Pass what is to be written through the gate."""
+    raw = _checked_rows(y_true, y_proba, sample_weight, class_names)
+    if evaluation is None:
+        return raw
+    flags = to_numpy(evaluation, "evaluation")
+    _check_evaluation(flags, raw.proba.shape[0])
+    return replace(raw, evaluation=flags)
+
+
+def _checked_rows(y_true: Any, y_proba: Any, sample_weight: Any, class_names: Any) -> RawPredictions:
+    """Pass everything but the parts through the gate."""
     if y_true is not None:
         sample = check_sample(y_true, y_proba, sample_weight=sample_weight, class_names=class_names)
         return RawPredictions(

@@ -1,14 +1,17 @@
 """What every witness can do: evaluate, correlate, describe itself, be saved."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polycal._card import card, some
 from polycal._typing import Float64s, Floats, Path
 from polycal._validation import check_proba
 from polycal.sample import Sample, row_blocks
+from polycal.steps import Program, Step
 from polycal.storage.model import save_object
 
 State = dict[str, NDArray[Any]]
@@ -56,6 +59,13 @@ class Witness(ABC):
     def from_state(cls, state: State, n_classes: int, class_names: tuple[str, ...] | None) -> "Witness":
         """Rebuild the witness from `state`."""
 
+    def to_steps(self) -> Program:
+        """The same function as a program of elementary steps (see `polycal.steps`), to be put into calibrators.
+
+        A witness that only Python can evaluate is one step, which can be neither saved nor exported.
+        """
+        return (Evaluate(self),)
+
     def __call__(self, y_proba: Any) -> Float64s:
         """Evaluate at ``(m, k)`` predictions, in blocks."""
         proba, _ = check_proba(y_proba)
@@ -91,8 +101,30 @@ class Witness(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.describe()})"
 
+    def _repr_html_(self) -> str:
+        lines = [("looks at", self.describe()), ("family", self.kind), ("classes", f"{self.n_classes:,}")]
+        if self.class_names is not None:
+            lines.append(("names", some(self.class_names)))
+        return card(type(self).__name__, lines)
+
     def _check_width(self, proba: Floats) -> None:
         if proba.shape[1] != self.n_classes:
             raise ValueError(
                 f"y_proba has {proba.shape[1]} classes but the witness was found on {self.n_classes}."
             )
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluate(Step):
+    """A step that asks a witness; it has no ``kind``, so it is neither saved nor exported."""
+
+    witness: Witness
+
+    def __call__(self, rows: Float64s) -> Float64s:
+        """Apply the step."""
+        return self.witness.evaluate(rows)
+
+    @property
+    def title(self) -> str:
+        """The family of the witness."""
+        return type(self.witness).__name__

@@ -6,7 +6,9 @@ from collections.abc import Callable
 import numpy as np
 
 from polycal._typing import Float64s, Floats, Ints
+from polycal.steps import Program
 from polycal.witness._base import Witness
+from polycal.witness._translation import linear
 
 
 class DirectionsWitness(Witness):
@@ -29,6 +31,14 @@ class DirectionsWitness(Witness):
     @abstractmethod
     def _weights(self, values: Float64s) -> Float64s:
         """The weights (m, k) from the projected values (m, k)."""
+
+    @abstractmethod
+    def _weight_steps(self) -> Program:
+        """`_weights` as steps."""
+
+    def to_steps(self) -> Program:
+        """The weighted sums, and the function of each class at its own."""
+        return linear(self.directions.T), *self._weight_steps()
 
     def evaluate(self, proba: Floats) -> Float64s:
         """The function of each class at its own weighted sum."""

@@ -6,8 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from polycal._typing import Float64s, Floats, Ints
+from polycal.steps import Program, Top
 from polycal.witness._base import State, Witness
 from polycal.witness._directions import signed_names
+from polycal.witness._translation import linear
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,6 +65,10 @@ class DecisionWitness(Witness):
         contributions = self.contributions * (after / np.maximum(before, 1e-300))[:, 0]
         scaled = np.where(after > 0, weights * (before / np.maximum(after, 1e-300)), 0.0)
         return replace(self, weights=scaled, contributions=contributions)
+
+    def to_steps(self) -> Program:
+        """Which action has the least loss, and its weight."""
+        return linear(-self.losses.T), Top(), linear(self.weights)
 
     def state(self) -> State:
         """Losses, weights and contributions."""

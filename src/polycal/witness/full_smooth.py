@@ -7,6 +7,7 @@ import numpy as np
 
 from polycal._typing import Float64s, Floats, Ints
 from polycal.sample import row_blocks
+from polycal.steps import Affine, Clip, Distances, InBlocks, LargestOf, Program
 from polycal.witness._base import State, Witness
 
 
@@ -48,6 +49,17 @@ class FullSmoothWitness(Witness):
             "is each class as frequent as predicted, among predictions near one another? "
             f"({self.heights.size} predictions stored)"
         )
+
+    def to_steps(self) -> Program:
+        """The heights less the distances, and the largest of each class."""
+        # A class without points gets one that is too low to count.
+        classes = np.concatenate([self.classes, np.arange(self.n_classes)])
+        order = np.argsort(classes, kind="stable")
+        points = np.concatenate([self.points, np.zeros((self.n_classes, self.n_classes))])[order]
+        heights = np.concatenate([self.heights, np.full(self.n_classes, -3.0)])[order]
+        starts = np.searchsorted(classes[order], np.arange(self.n_classes + 1))
+        program = Distances(points), Affine(-np.ones(1), heights), LargestOf(starts), Clip(-1.0, 1.0)
+        return (InBlocks((program,), float(order.size)),)
 
     def state(self) -> State:
         """Points, classes and heights."""

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from polycal._typing import Float64s, Ints
+from polycal.steps import Lookup, Program
 from polycal.witness._base import State
 from polycal.witness._directions import DirectionsWitness
 
@@ -39,6 +40,12 @@ class HalfspaceWitness(DirectionsWitness):
 
     def _weights(self, values: Float64s) -> Float64s:
         return np.where(values >= self.places, self.signs, -self.signs)
+
+    def _weight_steps(self) -> Program:
+        # A step includes its upper edge, and the upper side its threshold: the edge is the number just below that.
+        edges = np.column_stack([np.full(self.n_classes, -np.inf), np.nextafter(self.places, -np.inf)])
+        heights = np.column_stack([-self.signs, self.signs])
+        return (Lookup(edges.ravel(), heights.ravel(), 2 * np.arange(self.n_classes + 1)),)
 
     def state(self) -> State:
         """Directions, thresholds, signs and contributions."""

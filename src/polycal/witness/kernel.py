@@ -9,7 +9,9 @@ from polycal._typing import Float64s, Floats
 from polycal.kernels._base import Kernel
 from polycal.kernels.products import kernel_times
 from polycal.kernels.saved import unpack_kernel
+from polycal.steps import Clip, InBlocks, Program
 from polycal.witness._base import State, Witness
+from polycal.witness._translation import kernel_steps, linear
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +53,14 @@ class KernelWitness(Witness):
         strongest = [c for c in np.argsort(-self.strengths, kind="stable")[:3] if self.strengths[c] > 0]
         classes = ", ".join(self.name(int(c)) for c in strongest) or "no class"
         return f"{self.kernel.describe()} over {self.points.shape[0]} predictions, strongest for {classes}"
+
+    def to_steps(self) -> Program:
+        """The kernel with each of the points, their weighted sum, and the clipping."""
+        kernels = kernel_steps(self.kernel, self.points)
+        if kernels is None:
+            return super().to_steps()
+        total = linear(self.coefficients.astype(np.float64) * self.amplification)
+        return (InBlocks(((*kernels, total, Clip(-1.0, 1.0)),), float(self.points.shape[0])),)
 
     def state(self) -> State:
         """Kernel, points, coefficients and scale."""

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from polycal._typing import Float64s, Floats, Ints
+from polycal.steps import Linear, Product, Program
 from polycal.witness._base import State, Witness
 
 
@@ -51,6 +52,11 @@ class MonomialWitness(Witness):
         names = [f"p({self.name(int(i))})" for i in self.factors[c] if i >= 0]
         return sign + (" ".join(names) or "1")
 
+    def to_steps(self) -> Program:
+        """The product of the factors, each chosen by a matrix of zeros and ones."""
+        factors = [(_factor(column, self.n_classes),) for column in self.factors.T]
+        return (Product((_constants(self.signs), *factors)),)
+
     def state(self) -> State:
         """Factors, signs and strengths."""
         return {"factors": self.factors, "signs": self.signs, "strengths": self.strengths}
@@ -61,3 +67,14 @@ class MonomialWitness(Witness):
     ) -> "MonomialWitness":
         """Rebuild from `state`."""
         return cls(state["factors"], state["signs"], state["strengths"], n_classes, class_names)
+
+
+def _constants(values: Float64s) -> Program:
+    """The same values for every row."""
+    return (Linear(np.zeros((values.size, values.size)), values),)
+
+
+def _factor(classes: Ints, n_classes: int) -> Linear:
+    """The probability of one class for each column; 1 where the class is -1."""
+    chosen = (classes == np.arange(n_classes)[:, None]).astype(np.float64)
+    return Linear(chosen, (classes < 0).astype(np.float64))

@@ -7,8 +7,10 @@ import numpy as np
 
 from polycal._typing import Float64s, Ints
 from polycal.functions import LipschitzFunction, ScalarFunction
+from polycal.steps import Program
 from polycal.witness._base import State
 from polycal.witness._directions import DirectionsWitness
+from polycal.witness._translation import function_steps
 from polycal.witness.question import pack_functions, unpack_functions
 
 # The weight of a class that a witness leaves out.
@@ -44,6 +46,9 @@ class ProjectedWitness(DirectionsWitness):
         for c, phi in enumerate(self.phis):
             out[:, c] = phi(values[:, c])
         return out
+
+    def _weight_steps(self) -> Program:
+        return function_steps(self.phis)
 
     def restricted(self, classes: Ints) -> "ProjectedWitness":
         """The same on some classes, 0 on the others."""

@@ -9,7 +9,9 @@ from polycal._typing import Float64s, Floats, Ints
 from polycal.functions import LipschitzFunction, ScalarFunction, StepFunction
 from polycal.question import subset_words
 from polycal.sample import Sample, row_sums
+from polycal.steps import Product, Program, Top
 from polycal.witness._base import State, Witness
+from polycal.witness._translation import function_steps, linear
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,6 +54,11 @@ class SubsetWitness(Witness):
     def describe(self) -> str:
         """The question asked."""
         return subset_words(self.members, self.name)
+
+    def to_steps(self) -> Program:
+        """The probability of the subset, ``phi`` of it, and that on the members."""
+        is_member = np.isin(np.arange(self.n_classes), self.members).astype(np.float64)
+        return linear(is_member[:, None]), *function_steps([self.phi]), linear(is_member[None])
 
     def state(self) -> State:
         """Members and phi."""
@@ -99,6 +106,14 @@ class TopWitness(Witness):
         return "is the most likely class right?" + (
             "" if len(self.phis) == 1 else " (for each class it may be)"
         )
+
+    def to_steps(self) -> Program:
+        """The function of each class at its own probability, kept where the class is the most likely one."""
+        top, k = (Top(),), self.n_classes
+        if len(self.phis) > 1:
+            return (Product((top, function_steps(self.phis))),)
+        confidence = Product(((), top)), linear(np.ones((k, 1)))
+        return (Product((top, (*confidence, *function_steps(self.phis)))),)
 
     def state(self) -> State:
         """The functions."""

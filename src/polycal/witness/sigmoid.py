@@ -6,8 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from polycal._typing import Float64s, Ints
+from polycal.steps import Affine, Program, Sigmoid
 from polycal.witness._base import State
 from polycal.witness._directions import DirectionsWitness
+from polycal.witness._translation import scaled
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +41,11 @@ class SigmoidWitness(DirectionsWitness):
 
     def _weights(self, values: Float64s) -> Float64s:
         return np.tanh(self.slope * values + self.offsets)
+
+    def _weight_steps(self) -> Program:
+        # tanh(x) = 2 sigmoid(2 x) - 1.
+        doubled = Affine(np.array([2.0 * self.slope]), 2.0 * self.offsets)
+        return doubled, Sigmoid(), scaled(2.0, -1.0)
 
     def restricted(self, classes: Ints) -> "SigmoidWitness":
         """The same on some classes, tanh(0) = 0 on the others."""

@@ -7,7 +7,12 @@ from typing import ClassVar
 import numpy as np
 
 from polycal._typing import Float64s, Floats
+from polycal.steps import Clip, Distances, InBlocks, Program
 from polycal.witness._base import State, Witness
+from polycal.witness._translation import linear, scaled
+
+# Predictions count as equal, for a program of steps, up to this distance, and fade out up to twice it.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,6 +46,12 @@ class TableWitness(Witness):
     def describe(self) -> str:
         """How many predictions it knows."""
         return f"is the label distributed as predicted, at each of {len(self.points)} distinct predictions?"
+
+    def to_steps(self) -> Program:
+        """The weight of the point at distance 0, up to rounding."""
+        points = self.points.astype(np.float64)
+        is_here = Distances(points), scaled(-1.0 / _ROUNDING, 2.0), Clip(0.0, 1.0)
+        return (InBlocks(((*is_here, linear(self.weights)),), float(points.shape[0])),)
 
     def state(self) -> State:
         """Points and weights."""

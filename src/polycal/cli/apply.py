@@ -1,0 +1,62 @@
+"""``polycal apply``."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import polycal as pc
+from polycal._typing import Floats
+from polycal.cli.inputs import read_calibrator, readable_file
+from polycal.cli.options import JobsOption, JsonOption, QuietOption, SeedOption
+from polycal.cli.output import print_json, threads, working
+from polycal.io.predictions import map_predictions
+
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="What polycal recalibrate wrote.")]
+PredictionsArgument = Annotated[
+    Path, typer.Argument(metavar="PREDS", help="Predictions, with labels or without: .npz, .npy, .csv, ...")
+]
+OutOption = Annotated[
+    Path, typer.Option("--out", metavar="OUT", help="The file to write; its suffix is the format.")
+]
+
+
+def apply(
+    model: ModelArgument,
+    predictions: PredictionsArgument,
+    *,
+    out: OutOption,
+    seed: SeedOption = 0,
+    jobs: JobsOption = -1,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Calibrate the predictions in PREDS by MODEL; labels, weights, names and parts stay as they are.
+
+    **Example:** polycal apply model.polycal test.npz --out fixed.npz
+    """
+    del seed  # nothing here is random
+    calibrator = read_calibrator(model)
+    with (
+        working(f"calibrating {predictions}", quiet=quiet),
+        threads(jobs),
+        readable_file(predictions) as file,
+    ):
+        n_samples = map_predictions(file, out, _map(calibrator))
+    summary = {"model": str(model), "n_samples": n_samples, "out": str(out)}
+    if as_json:
+        print_json(summary)
+    elif not quiet:
+        typer.echo(f"{n_samples:,} rows calibrated, written to {out}.")
+
+
+def _map(calibrator: "pc.Calibrator") -> Callable[[Floats, tuple[str, ...] | None], Floats]:
+    """The calibrator as a function of probabilities, whatever it was fitted on, and class names."""
+
+    def function(proba: Floats, names: tuple[str, ...] | None) -> Floats:
+        calibrator.check_class_names(names)
+        calibrated: Floats = calibrator.set_params(from_logits=False).predict_proba(proba)
+        return calibrated
+
+    return function

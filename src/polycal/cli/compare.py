@@ -1,0 +1,60 @@
+"""``polycal compare``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import polycal as pc
+from polycal.calibrators.registry import CALIBRATORS, make_calibrator
+from polycal.cli.inputs import read_sample
+from polycal.cli.options import AlphaOption, JobsOption, JsonOption, QuietOption, SeedOption
+from polycal.cli.output import print_json, threads
+from polycal.report.comparison import render_comparison
+
+CalibrationArgument = Annotated[
+    Path, typer.Argument(metavar="CAL", help="Predictions with labels to fit on: .npz, .npy, .csv, ...")
+]
+EvaluationArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[EVAL]", help="Predictions with labels to judge on; left out, the two parts that CAL marks."
+    ),
+]
+MethodsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method", metavar="NAME", help=f"Of {', '.join(CALIBRATORS)}; all by default; may be repeated."
+    ),
+]
+
+
+def compare(
+    calibration: CalibrationArgument,
+    evaluation: EvaluationArgument = None,
+    *,
+    method: MethodsOption = None,
+    alpha: AlphaOption = 0.05,
+    seed: SeedOption = 0,
+    jobs: JobsOption = -1,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fit every calibrator on CAL and judge it on EVAL: scores, calibration errors, the worst subset, time.
+
+    **Example:** polycal compare cal.npz test.npz --method kernel --method temperature
+    """
+    from polycal._compare import compare_samples  # noqa: PLC0415 - slow to import
+
+    methods = {name: make_calibrator(name, seed) for name in (method or CALIBRATORS)}
+    if evaluation is None:
+        fit, rest = (pc.read_predictions(calibration, part=part) for part in ("calibration", "evaluation"))
+    else:
+        fit, rest = read_sample(calibration, "all"), read_sample(evaluation, "all")
+    with threads(jobs):
+        result = compare_samples(fit, rest, methods, alpha, seed, False if quiet else None)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        Console(highlight=False).print(render_comparison(result.to_dict()))

@@ -1,0 +1,48 @@
+"""Files that the subcommands read: predictions, also from standard input, and models."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polycal as pc
+
+_STDIN = Path("-")
+# How each format starts; CSV is what starts otherwise.
+_STARTS = {b"PK\x03\x04": ".npz", b"\x93NUMPY": ".npy", b"PAR1": ".parquet", b"ARROW1": ".feather"}
+
+
+@contextmanager
+def readable_file(path: Path) -> Iterator[Path]:
+    """The file itself; for ``-``, what comes on standard input, as a temporary file of the right suffix."""
+    if path != _STDIN:
+        yield path
+        return
+    if sys.stdin.isatty():
+        raise ValueError(
+            "nothing is piped to standard input; give a file, or pipe one: polycal audit - < preds.npz"
+        )
+    start = sys.stdin.buffer.read(8)
+    suffix = next((suffix for mark, suffix in _STARTS.items() if start.startswith(mark)), ".csv")
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, f"stdin{suffix}")
+        with copy.open("wb") as file:
+            file.write(start)
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield copy
+
+
+def read_sample(path: Path, part: str) -> "pc.Sample":
+    """Predictions with labels."""
+    with readable_file(path) as file:
+        return pc.read_predictions(file, part=part)  # type: ignore[arg-type]  # checked by the reader
+
+
+def read_calibrator(path: Path) -> "pc.Calibrator":
+    """A calibrator that ``polycal recalibrate`` wrote."""
+    model = pc.load(path)
+    if not isinstance(model, pc.Calibrator):
+        raise TypeError(f"{path} holds a {type(model).__name__}, not a calibrator")
+    return model

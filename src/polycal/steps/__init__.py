@@ -1,0 +1,35 @@
+"""Elementary steps: a calibrator's map, or a witness, written once, as data.
+
+A fitted calibrator is a short program, a tuple of steps applied one after the other to blocks of rows. Evaluation
+by NumPy, the saved file, the ONNX graph and the torch module all follow from the same steps.
+"""
+
+from polycal.steps._base import InBlocks, Product, Program, Step, Sum, run
+from polycal.steps.columns import FLOOR, Affine, Clip, Exp, Linear, Log, Polynomial, Sigmoid
+from polycal.steps.curves import Interpolate, Lookup
+from polycal.steps.rows import Distances, LargestOf, Normalise, Project, Softmax, Top
+
+__all__ = [
+    "FLOOR",
+    "Affine",
+    "Clip",
+    "Distances",
+    "Exp",
+    "InBlocks",
+    "Interpolate",
+    "LargestOf",
+    "Linear",
+    "Log",
+    "Lookup",
+    "Normalise",
+    "Polynomial",
+    "Product",
+    "Program",
+    "Project",
+    "Sigmoid",
+    "Softmax",
+    "Step",
+    "Sum",
+    "Top",
+    "run",
+]

@@ -1,0 +1,94 @@
+"""What a step is, and steps made of other steps."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from polycal._typing import Float64s
+from polycal.sample import row_blocks
+
+
+class Step:
+    """A function of rows: ``(m, a)`` float64 in, ``(m, b)`` float64 out. The input is never changed."""
+
+    kind: ClassVar[str]
+    kinds: ClassVar[dict[str, type["Step"]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        if "kind" in cls.__dict__:
+            Step.kinds[cls.kind] = cls
+
+    def __call__(self, rows: Float64s) -> Float64s:
+        """Apply the step."""
+        raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return type(self).__name__
+
+
+Program = tuple[Step, ...]
+
+
+def run(steps: Iterable[Step], rows: Float64s) -> Float64s:
+    """Apply the steps in order."""
+    for step in steps:
+        rows = step(rows)
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Step):
+    """The sum of what several programs make of the same rows; the empty program is the rows themselves.
+
+    The first branch is as wide as any other; branches of one column are added to all of its columns.
+    """
+
+    branches: tuple[Program, ...]
+    kind: ClassVar[str] = "sum"
+
+    def __call__(self, rows: Float64s) -> Float64s:
+        """Apply the step."""
+        total = np.array(run(self.branches[0], rows))
+        for branch in self.branches[1:]:
+            total += run(branch, rows)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Step):
+    """The product of what several programs make of the same rows; the empty program is the rows themselves."""
+
+    branches: tuple[Program, ...]
+    kind: ClassVar[str] = "product"
+
+    def __call__(self, rows: Float64s) -> Float64s:
+        """Apply the step."""
+        total = run(self.branches[0], rows)
+        for branch in self.branches[1:]:
+            total = total * run(branch, rows)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class InBlocks(Step):
+    """One program, applied to a few rows at a time because it makes wide arrays on its way.
+
+    Attributes
+    ----------
+    branches : tuple of one program
+    width : float
+        The number of columns of its widest array.
+    """
+
+    branches: tuple[Program, ...]
+    width: float
+    kind: ClassVar[str] = "in-blocks"
+
+    def __call__(self, rows: Float64s) -> Float64s:
+        """Apply the step."""
+        blocks = list(row_blocks(rows.shape[0], int(self.width))) or [slice(0, 0)]
+        return np.concatenate([run(self.branches[0], rows[block]) for block in blocks])
