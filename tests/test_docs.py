@@ -118,12 +118,24 @@ def test_examples_run(path):
 
 @pytest.mark.parametrize(
     ("script", "figure"),
-    [("plot_first_look.py", "cumulative.png"), ("plot_find_worst_subset.py", "worst_subset.png")],
+    [
+        ("plot_first_look.py", "cumulative.png"),
+        ("plot_find_worst_subset.py", "worst_subset.png"),
+        *(
+            pytest.param(f"plot_{name}.py", f"{name}.png", marks=pytest.mark.slow)
+            for name in (
+                "blind_until_repeats",
+                "hidden_from_auditors",
+                "theory_and_practice",
+                "what_single_classes_hide",
+            )
+        ),
+    ],
 )
 def test_every_figure_is_made_by_its_script(tmp_path, script, figure):
     output = tmp_path / figure
     command = [sys.executable, "-W", "error", str(ROOT / "examples" / script), str(output)]
-    subprocess.run(command, check=True, timeout=120)
+    subprocess.run(command, check=True, timeout=400)
     signature = b"\x89PNG\r\n\x1a\n"
     assert output.read_bytes().startswith(signature)
     assert (ROOT / "docs" / "images" / figure).read_bytes().startswith(signature)

@@ -1,4 +1,5 @@
 from . import datasets as datasets
+from . import hardness as hardness
 from . import plots as plots
 from ._audit.facade import audit as audit
 from ._audit.result import Audit as Audit
@@ -38,6 +39,9 @@ from .calibrators.temperature import TemperatureScaling as TemperatureScaling
 from .calibrators.vector import VectorScaling as VectorScaling
 from .functions import LipschitzFunction as LipschitzFunction
 from .functions import StepFunction as StepFunction
+from .hardness.requirements import SampleRequirement as SampleRequirement
+from .hardness.requirements import required_degree as required_degree
+from .hardness.requirements import required_samples as required_samples
 from .inference.bootstrap import ErrorInterval as ErrorInterval
 from .inference.bootstrap import bootstrap_interval as bootstrap_interval
 from .inference.bounds import mean_interval as mean_interval

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from tests import reference_subset
 from tests.strategies import samples
 
+import polycal as pc
 from benchmarks import subsets
 from polycal import _parallel
 from polycal._validation import check_sample
@@ -156,3 +157,12 @@ def test_bad_parameters_are_refused(parameters, message):
 def test_no_random_starts_are_needed():
     sample = planted(800, 8)
     assert len(SubsetAuditor(n_starts=0).find(sample).subset) >= 1
+
+
+@pytest.mark.parametrize("n_classes", [8, 40])
+@pytest.mark.parametrize("seed", range(3))
+def test_finds_a_set_none_of_whose_classes_is_wrong_by_itself(n_classes, seed):
+    made = pc.hardness.make_hidden_subset(6000, n_classes, random_state=seed)
+    witness = pc.SubsetAuditor(random_state=seed).find_witness(made.labels, made.proba)
+    found = pc.smooth_calibration_error(made.labels, made.proba, subset=witness.members)
+    assert found > 0.9 * pc.hardness.largest_hidden_error(n_classes)

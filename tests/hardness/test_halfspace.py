@@ -36,3 +36,18 @@ def test_half_noise_is_calibration():
     made = make_hidden_halfspace(2000, 6, noise=0.5)
     assert made.truth["canonical"] == 0
     np.testing.assert_allclose(made.conditionals, made.support)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_classes": 2}, "n_classes must be an integer, at least 3"),
+        ({"noise": 0.6}, "noise must be a number from 0 to 0.5"),
+        ({"n_points": 0}, "n_points must be an integer, at least 1"),
+        ({"n_samples": 0}, "n_samples must be an integer, at least 1"),
+        ({"random_state": -1}, "random_state must be an integer"),
+    ],
+)
+def test_bad_parameters_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        make_hidden_halfspace(**({"n_samples": 10, "n_classes": 5} | wrong))

@@ -35,3 +35,9 @@ def test_structure_is_told_from_randomness():
     # Every clause uses variables without negation: all equal signs reach the largest sum.
     plain = XorInstance(random.literals % 10, random.signs, 10)
     assert clause_spread(plain).at_least > 2 * clause_spread(random).relaxed
+
+
+@pytest.mark.parametrize("wrong", [{"n_roundings": 0}, {"random_state": -1}])
+def test_bad_parameters_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        clause_spread(make_random_xor(4, 2, 5), **wrong)

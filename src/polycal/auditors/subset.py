@@ -23,7 +23,8 @@ class SubsetAuditor(Auditor):
     max_size : int, optional
         The largest number of classes in the set; by default any.
     n_starts : int, default 4
-        Random sets to start from, beside the classes seen too often and those seen too rarely.
+        Random sets to start from, beside the classes seen too often, those seen too rarely, and the sets whose
+        residuals go with their predictions most.
     random_state : int, default 0
         Seed of the random starts.
 

@@ -4,6 +4,7 @@ With labels drawn anew the predictions are calibrated; with labels fixed once pe
 algorithm tells the two apart before a point is seen twice, after about the square root of their number of rows.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +15,8 @@ from polycal._validation import check_integer, check_real
 
 # The paper's distance from the corners: at least this far, no outcome is nearly certain.
 CORNER_DISTANCE = 1 / 3
+# exp of more than this overflows.
+_LARGEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,12 +40,18 @@ class Packing:
 
         ``(1 - k (2/3)^(k-1)) / (2 separation)^(k-1)``, from the volumes of l1 balls in k - 1 dimensions.
         """
-        k = self.points.shape[1]
-        return float((1 - k * (2 / 3) ** (k - 1)) / (2 * self.separation) ** (k - 1))
+        return guaranteed_points(self.points.shape[1], self.separation)
 
     def __repr__(self) -> str:
         n, k = self.points.shape
         return f"Packing(n_points={n}, n_classes={k}, separation={self.separation:g}, guaranteed={self.guaranteed:.3g})"
+
+
+def guaranteed_points(n_classes: int, separation: float) -> float:
+    """How many points a maximal packing has at least; 0 or less says nothing, infinity that it is beyond floats."""
+    share = 1 - n_classes * (2 / 3) ** (n_classes - 1)
+    exponent = -(n_classes - 1) * math.log(2 * separation)
+    return share * (math.exp(exponent) if exponent < _LARGEST_EXPONENT else math.inf)
 
 
 def pack_simplex(
@@ -153,6 +162,36 @@ def make_fixed_labels(
     scale = min(1.0, packing.separation / 2)
     truth = {"canonical": float(2 * surprise.mean()), "full-smooth at least": float(scale * surprise.mean())}
     return _draw(packing, conditionals, n_samples, random_state, truth)
+
+
+def repeat_probability(packing: Packing, n_samples: int) -> float:
+    r"""Compute how likely it is that some point of a packing is drawn twice.
+
+    Until that happens, fresh and fixed labels are the same distribution: no test that rejects calibrated predictions
+    with probability at most a rejects the fixed ones with probability more than a plus this number.
+
+    Parameters
+    ----------
+    packing : Packing
+    n_samples : int
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    :math:`1 - \prod_{i < n} (1 - i/|V|) \le n (n - 1) / (2 |V|)`, the birthday problem.
+
+    Examples
+    --------
+    >>> from polycal.hardness import pack_simplex, repeat_probability
+    >>> packing = pack_simplex(6, 0.2, max_points=365)
+    >>> round(repeat_probability(packing, 23), 3)
+    0.507
+    """
+    taken = np.arange(check_integer(n_samples, "n_samples", minimum=1)) / len(packing.points)
+    return float(1 - np.prod(np.maximum(1 - taken, 0.0)))
 
 
 def fixed_labels(packing: Packing, label_state: int) -> Ints:

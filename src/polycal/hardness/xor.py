@@ -143,7 +143,8 @@ def lift_clauses(instance: XorInstance, degree: int) -> MonomialLift:
     -------
     MonomialLift
     """
-    check_integer(degree, "degree", minimum=1)
+    if check_integer(degree, "degree", minimum=1) > instance.size:
+        raise ValueError(f"degree must be at most t, {instance.size}; got {degree}.")
     n_literals = 2 * instance.n_variables
     monomials = tuple(s for size in range(degree + 1) for s in combinations(range(n_literals), size))
     column = {monomial: i for i, monomial in enumerate(monomials)}
@@ -206,6 +207,8 @@ def xor_sigmoid(lift: MonomialLift, assignment: Any, t: int, *, steepness: float
     Dividing by the largest coefficient B and by :math:`\binom{t}{\le d}`, the weight of a lifted clause, moves
     both into the slope.
     """
+    check_integer(t, "t", minimum=lift.degree)
+    check_real(steepness, "steepness", low=0)
     sums = _smallest_sums(t, lift.degree + 1)
     polynomial = _interpolate(sums, [(-1.0) ** ((t - s) // 2) for s in sums])
     z = literal_values(assignment)

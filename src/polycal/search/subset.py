@@ -1,6 +1,6 @@
 """The subset of classes with the largest smooth calibration error, by climbing from many starts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,8 @@ _MAX_CELLS = 1 << 25
 # How many climbs are polished, times the cells of the sample.
 _POLISHED_CELLS = 1 << 22
 _MAX_ROUNDS = 100
+# Eigenvectors at each end of the spectrum to start from.
+_N_VECTORS = 2
 # Smaller rises are rounding of single precision.
 _TOLERANCE = 1e-9
 
@@ -64,11 +66,29 @@ def class_ranks(sample: Sample) -> Ints:
 
 
 def start_sets(landscape: Landscape, ranks: Ints, limit: int, n_random: int, seed: int) -> list[Bools]:
-    """Sets to climb from: the classes seen too often, those seen too rarely, and ``n_random`` random sets."""
+    """Sets to climb from: the classes seen too often, those seen too rarely, those whose residuals go with the
+    predictions of one another, and ``n_random`` random sets.
+    """
     mean = landscape.residual.sum(axis=0, dtype=np.float64)
     rng = np.random.default_rng(seed)
-    scores = [mean, -mean, *(rng.uniform(-1.0, 1.0, ranks.size)[ranks] for _ in range(n_random))]
+    scores = [mean, -mean, *_joint_scores(landscape), *(rng.uniform(-1.0, 1.0, ranks.size)[ranks] for _ in range(n_random))]
     return [_largest(score, limit) for score in scores]
+
+
+def _joint_scores(landscape: Landscape) -> Iterator[Float64s]:
+    """Scores of classes that are wrong together, though perhaps none is alone.
+
+    A set a (0 or 1 for each class) has ``a' M a = E <a, z> <a, v>`` with ``M = E z v'``: how its residual grows with
+    its prediction. Extreme eigenvectors of M's symmetric part are the extremes over all directions a; their signs are
+    sets. A climb by single classes cannot find such a set where each class by itself is calibrated.
+    """
+    joint = (landscape.residual.T @ landscape.proba).astype(np.float64)
+    _, vectors = np.linalg.eigh(joint + joint.T)
+    n_each = min(_N_VECTORS, joint.shape[0])
+    for vector in (*vectors.T[:n_each], *vectors.T[-n_each:]):
+        # The sign of an eigenvector is arbitrary, and with a limit on the size the two halves differ.
+        yield vector
+        yield -vector
 
 
 def climb_all(landscape: Landscape, starts: list[Bools], limit: int) -> list[Climb]:

@@ -1,0 +1,180 @@
+"""Statements of the paper that a sample can check and that no single module owns. See docs/paper-map.md."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import polycal as pc
+from polycal.hardness import make_random_xor
+from polycal.hardness.pseudorandom import pair_form
+from polycal.hardness.xor import _interpolate
+from polycal.kernels.multinomial import Multinomial
+from polycal.learners.reductions import lift
+from polycal.notions.registry import NOTIONS
+from polycal.witness.decision import DecisionWitness
+
+seeds = st.integers(0, 10**6)
+
+
+def finite(seed, n_points=6, k=4):
+    """A random finite distribution: predictions, conditional means, masses."""
+    rng = np.random.default_rng(seed)
+    support, truth = rng.dirichlet(np.ones(k), n_points), rng.dirichlet(np.ones(k), n_points)
+    return support, truth, rng.dirichlet(np.ones(n_points))
+
+
+def hilbert(kernel, left, right, u, w):
+    """The inner products of ``sum_i u_il ker(v_i, .)`` and ``sum_j w_jl ker(v_j, .)`` for every class l."""
+    return np.einsum("il,ij,jl->l", u, kernel.block(left, right), w)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.integers(0, 5))
+def test_correlation_is_an_inner_product(seed, degree):
+    # lem:corr1: for w = sum_j c_j ker(x_j, .), E w(v) z = <w, w_0>; and |w_0| <= s.
+    support, truth, mass = finite(seed)
+    kernel, rng = Multinomial(degree), np.random.default_rng(seed)
+    z = (mass[:, None] * (truth - support))[:, :1]
+    anchors, c = rng.dirichlet(np.ones(4), 5), rng.standard_normal((5, 1))
+    values = kernel.block(support, anchors) @ c
+    np.testing.assert_allclose(np.sum(values * z), hilbert(kernel, anchors, support, c, z)[0], atol=1e-10)
+    assert hilbert(kernel, support, support, z, z)[0] <= kernel.bound
+
+
+@settings(max_examples=50, deadline=None)
+@given(seeds, st.integers(1, 6))
+def test_a_direction_close_to_the_right_one_is_good(seed, dimension):
+    # lm:inner-lower.
+    rng = np.random.default_rng(seed)
+    w, near = rng.standard_normal(dimension), rng.standard_normal(dimension)
+    distance = np.linalg.norm(w - near)
+    reached = w @ near / np.linalg.norm(near)
+    assert reached >= np.linalg.norm(near) - distance - 1e-12
+    assert np.linalg.norm(near) - distance >= np.linalg.norm(w) - 2 * distance - 1e-12
+
+
+def deviations(kernel, n, n_draws, seed):
+    """For each class, the distance of the sample's mean embedding from the population's, over draws: (draws, k)."""
+    support, truth, mass = finite(seed)
+    k, rng = support.shape[1], np.random.default_rng(seed)
+    cells = (mass[:, None] * truth).ravel()
+    residual = np.tile(np.eye(k), (len(support), 1)) - np.repeat(support, k, axis=0)
+    points = np.repeat(support, k, axis=0)
+    counts = rng.multinomial(n, cells, size=n_draws) / n - cells
+    gram = kernel.block(points, points)
+    return np.array([np.sqrt(np.maximum(hilbert_forms(gram, c[:, None] * residual), 0)) for c in counts])
+
+
+def hilbert_forms(gram, values):
+    """The squared norms of the columns."""
+    return np.einsum("il,ij,jl->l", values, gram, values)
+
+
+@pytest.mark.parametrize("degree", [1, 4])
+@pytest.mark.parametrize("n", [20, 500])
+def test_means_in_the_hilbert_space_concentrate(degree, n):
+    # lm:hilbert-concentration, with its constants: mean 2 s / sqrt(n), and McDiarmid with steps of 2 s / n.
+    kernel, delta = Multinomial(degree), 0.05
+    s = kernel.bound**0.5
+    one_class = deviations(kernel, n, 400, seed=0)[:, 0]
+    assert one_class.mean() <= 2 * s / n**0.5
+    assert np.mean(one_class <= s / n**0.5 * (2 + (2 * np.log(1 / delta)) ** 0.5)) >= 1 - delta
+
+
+@pytest.mark.parametrize("degree", [1, 4])
+@pytest.mark.parametrize("n", [20, 500])
+def test_the_sum_over_classes_concentrates_without_a_factor_k(degree, n):
+    # lm:concentration-audit, with the constants of `required_samples`.
+    kernel, delta = Multinomial(degree), 0.05
+    s, k = kernel.bound**0.5, 4
+    total = deviations(kernel, n, 400, seed=1).sum(axis=1)
+    assert total.mean() <= s * (2 * k / n) ** 0.5
+    bound = s * ((2 * k / n) ** 0.5 + (8 * np.log(1 / delta) / n) ** 0.5)
+    assert np.mean(total <= bound) >= 1 - delta
+
+
+@settings(max_examples=50, deadline=None)
+@given(seeds, st.integers(2, 6))
+def test_affine_functions_survive_the_lift(seed, k):
+    # claim:closed, and through it the sigmoids (lm:sigmoid-reduction): slope 3 L on lifted points is slope L before.
+    rng = np.random.default_rng(seed)
+    x, a, b = rng.dirichlet(np.ones(k), 20), rng.uniform(-1, 1, k), rng.normal()
+    shift = b - a[0] - a[1]
+    np.testing.assert_allclose(lift(x) @ (3 * a) + shift, x @ a + b, atol=1e-12)
+    slope = rng.uniform(1, 10)
+    lifted = np.tanh(3 * slope * (lift(x) @ a) + b - slope * (a[0] + a[1]))
+    np.testing.assert_allclose(lifted, np.tanh(slope * (x @ a) + b), atol=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.integers(2, 6))
+def test_a_decision_on_lifted_points_is_any_halfspace(seed, k):
+    # thm:hardness-dec: g = e_1 and g' = -e_1, so that w_1 - w_2 is the sign.
+    rng = np.random.default_rng(seed)
+    x, a, b = rng.dirichlet(np.ones(k), 30), rng.standard_normal(k), 0.1 * rng.normal()
+    # Losses <r_1, v> and <r_2, v>: action 1 where <3 a, v> > b', as <1, v> = 1.
+    threshold = b + a[0] + a[1]
+    losses = np.stack([threshold - 3 * a, np.zeros(k)])
+    weights = np.stack([np.eye(k)[0], -np.eye(k)[0]])
+    witness = DecisionWitness(losses, weights, np.zeros(k), k)
+    values = witness(lift(x))
+    np.testing.assert_array_equal(values[:, 0] - values[:, 1], np.where(x @ a > b, 1.0, -1.0))
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.integers(0, 3), st.integers(2, 4))
+def test_low_degree_polynomials_lie_in_the_unit_ball(seed, degree, k):
+    # cor:low-deg: features are products over tuples of classes; weights with absolute sum 1 have norm at most 1.
+    rng = np.random.default_rng(seed)
+    tuples = [t for size in range(degree + 1) for t in product(range(k), repeat=size)]
+    weights = rng.standard_normal(len(tuples))
+    weights /= np.abs(weights).sum()
+    points = rng.dirichlet(np.ones(k), 300)
+    features = np.stack([points[:, list(t)].prod(axis=1) for t in tuples], axis=1)
+    np.testing.assert_allclose(features @ features.T, Multinomial(degree).block(points, points), atol=1e-10)
+    assert np.linalg.norm(weights) <= 1
+    assert np.abs(features @ weights).max() <= 1
+
+
+def test_random_clauses_have_small_sums_for_every_assignment():
+    # The lemma on q(c), and Markov's inequality after it: few clauses of a spread-out set have a large sum.
+    n, t, m = 10, 6, 4000
+    for seed in range(3):
+        instance = make_random_xor(n, t, m, random_state=seed)
+        form = pair_form(instance)
+        assignments = np.array(list(product([-1.0, 1.0], repeat=n)))
+        q = t + np.einsum("ai,ij,aj->a", assignments, form, assignments).max()
+        assert t <= q <= 2 * t * np.log(t)
+        for z in assignments[::97]:
+            for delta in (0.1, 0.5):
+                assert np.mean(np.abs(instance.sums(z)) >= (q / delta) ** 0.5) <= delta
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_signs_of_whole_numbers_are_polynomials(d):
+    # The lemma stated without proof: every g on {-d, ..., d} is a polynomial of degree 2 d, coefficients exp(d log d).
+    points = list(range(-d, d + 1))
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        values = rng.choice([-1.0, 1.0], len(points)).tolist()
+        polynomial = _interpolate(points, values)
+        assert polynomial.degree() <= 2 * d
+        np.testing.assert_allclose(polynomial(np.array(points)), values, atol=1e-7)
+        assert np.abs(polynomial.coef).max() <= np.exp(2 * d * np.log(d) + 2)
+
+
+@pytest.mark.parametrize("name", sorted(set(NOTIONS) - {"low-degree"}))
+def test_calibrated_distributions_have_no_error_of_any_kind(name):
+    # After def:weighted: canonical calibration implies calibration for every family of weights.
+    support, _, mass = finite(3, n_points=5, k=3)
+    labels, proba = np.tile(np.arange(3), 5), np.repeat(support, 3, axis=0)
+    notion = {"canonical": pc.Canonical(min_repeats=1), "full-smooth": pc.FullSmooth(n_floor_draws=0)}.get(
+        name, NOTIONS[name]()
+    )
+    weight = (mass[:, None] * support).ravel()
+    if name in ("confidence", "top-label", "classwise"):
+        notion = type(notion)(smooth=True)
+    assert pc.calibration_error(labels, proba, notion, sample_weight=weight) < 1e-9
