@@ -200,6 +200,15 @@ def test_the_row_is_right_in_later_blocks():
         check_proba(proba)
 
 
+def test_numbers_made_in_single_precision_are_judged_by_it():
+    proba = np.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]], dtype=np.float32) * np.float32(1 + 1e-6)
+    stored = proba.astype(np.float64)
+    assert np.abs(stored.sum(axis=1) - 1).max() > 1e-7
+    np.testing.assert_allclose(check_proba(stored)[0].sum(axis=1), 1, atol=1e-15)
+    with pytest.raises(ValueError, match=r"y_proba\[0\] does not sum to 1"):
+        check_proba(stored + 1e-9)
+
+
 @pytest.mark.parametrize(("dtype", "drift"), [(np.float16, 0.02), (np.float32, 3e-4), (np.float64, 1e-8)])
 def test_the_tolerance_is_that_of_the_dtype(dtype, drift):
     proba = np.array([[0.5, 0.5]], dtype=dtype)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._containers import column_names, to_numpy
-from polycal._typing import Float64s, Floats, Ints
+from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal.sample import Sample, row_blocks, row_sums
 
 _LOGITS = "If these are logits, pass from_logits=True."
@@ -223,8 +223,24 @@ def _row_totals(block: Floats, name: str, start: int, eps: float) -> Float64s:
         _refuse(name, low, low < -eps, "holds a negative probability:", _LOGITS, start)
     allowed = f"Rows of {block.dtype} may be off by {eps**0.5:.2g}: divide by the row sums. "
     off = np.abs(total - 1.0) > eps**0.5
+    if off.any():
+        off[off] = _is_off(block[off], total[off])
     _refuse(name, total, off, "does not sum to 1; its sum is", allowed + _LOGITS, start)
     return total if low is None else np.where(low < 0, 2.0, total)
+
+
+def _is_off(rows: Floats, total: Float64s) -> Bools:
+    """Which rows are off by more than their own precision, which is that of the smallest dtype that holds them.
+
+    Predictions made in float32 and stored as float64 are float32 for all that.
+    """
+    off = np.ones(total.size, dtype=np.bool_)
+    for dtype in (np.float32, np.float16):
+        if np.dtype(dtype).itemsize < rows.dtype.itemsize:
+            with np.errstate(over="ignore", under="ignore"):
+                held = (rows.astype(dtype) == rows).all(axis=1)
+            off &= ~held | (np.abs(total - 1.0) > float(np.finfo(dtype).eps) ** 0.5)
+    return off
 
 
 def _softmax(logits: Floats, name: str) -> Floats:

@@ -9,7 +9,7 @@ from polycal._validation import check_sample
 from polycal.calibrators._choice import choose
 from polycal.calibrators._fold_path import FoldPath
 from polycal.calibrators._kernel_features import (
-    kernel_branches,
+    kernel_steps,
     kernel_features,
     log_floor,
     ridge_penalty,
@@ -22,7 +22,7 @@ from polycal.calibrators._scoring import Scores, logit_scores, proba_scores
 from polycal.calibrators._shared_curve import KNOTS, SharedCurve, fit_shared_curve
 from polycal.calibrators._sparse_problem import SparseProblem
 from polycal.calibrators._tilt import fit_tilt, tilt_derivatives
-from polycal.steps import run
+from polycal.steps import Softmax, run
 
 
 def draw(n=300, k=4, seed=0, weighted=False):
@@ -59,7 +59,7 @@ def test_branches_are_the_features_times_the_weights():
     rng = np.random.default_rng(0)
     proba, weight = rng.dirichlet(np.ones(3), 20), rng.normal(size=(7, 3))
     expected = kernel_features(np.log(proba).astype(np.float32)) @ weight
-    np.testing.assert_allclose(sum(run(b, proba) for b in kernel_branches(weight)), expected, atol=1e-5)
+    np.testing.assert_allclose(run(kernel_steps(weight), proba), expected, atol=1e-5)
 
 
 def test_ridge_gradient_is_the_slope_of_the_objective():
@@ -180,7 +180,7 @@ def test_tilt_finds_the_temperature():
 def test_curve_steps_are_what_apply_does():
     log_proba = np.log(draw().proba).astype(np.float32)
     curve = SharedCurve(np.linspace(-1, 1, len(KNOTS)))
-    expected = run(curve.steps(), np.exp(log_proba.astype(np.float64)))
+    expected = run((*curve.logit_steps(), Softmax()), np.exp(log_proba.astype(np.float64)))
     curve.apply(log_proba)
     np.testing.assert_allclose(np.exp(log_proba), expected, atol=1e-5)
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polycal._card import card, some
 from polycal._containers import column_names, to_numpy
+from polycal._parallel import map_threads
 from polycal._typing import Float64s, Floats, Path
 from polycal._validation import check_proba, check_sample
 from polycal.calibrators._frames import like_frame
@@ -19,6 +20,8 @@ from polycal.sample import Sample, row_blocks, row_sums
 from polycal.steps import Program, Softmax, run
 from polycal.storage.model import Arrays, save_object
 
+# Blocks are so much smaller than elsewhere: several threads work on one each.
+_SHARE = 8
 # Fitted attributes are stored under this prefix.
 ATTRIBUTE = "attribute_"
 
@@ -131,8 +134,12 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         array = np.atleast_1d(to_numpy(proba, "y_proba"))
         out = np.empty((array.shape[0], self.n_classes_), dtype=_output_dtype(array))
         # An empty array has no blocks, and is for the gate to refuse.
-        for rows in list(row_blocks(array.shape[0], self.n_classes_)) or [slice(0, 0)]:
+        blocks = list(row_blocks(array.shape[0], _SHARE * self.n_classes_)) or [slice(0, 0)]
+
+        def fill(rows: slice) -> None:
             out[rows] = self._map(self._check_block(array[rows], rows.start))
+
+        map_threads(fill, blocks)
         return out if columns is None else like_frame(proba, out, self.class_names_ or columns)
 
     def transform(self, proba: Any) -> Any:

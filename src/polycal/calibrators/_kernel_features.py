@@ -3,7 +3,7 @@
 import numpy as np
 
 from polycal._typing import Float64s, Floats
-from polycal.steps import Linear, Log, Program
+from polycal.steps import Linear, Log, Program, Sum
 
 # With more classes than this, lower probabilities are left out for speed.
 _MANY_CLASSES = 512
@@ -42,11 +42,11 @@ def ridge_penalty(n_classes: int) -> Floats:
     return out
 
 
-def kernel_branches(weight: Float64s) -> tuple[Program, Program]:
-    """``X W`` as two programs from q, to be summed."""
+def kernel_steps(weight: Float64s) -> Program:
+    """``X W`` as a program from q."""
     k = weight.shape[1]
     by_proba, by_log = weight[1 : k + 1], weight[k + 1 :]
     linear = Linear(by_proba, weight[0])
     floor = log_floor(k)
     logs = Linear(by_log / -np.log(floor), by_log.sum(axis=0))
-    return (linear,), (Log(floor), logs)
+    return (Sum(((linear,), (Log(floor), logs))),)

@@ -8,7 +8,7 @@ from polycal._typing import Float64s, Floats
 from polycal.calibrators._likelihood import total_weight
 from polycal.calibrators._tilt import fit_tilt, tilt_derivatives
 from polycal.sample import Sample, row_blocks
-from polycal.steps import Affine, Log, Program, Softmax, Sum
+from polycal.steps import Affine, Clip, Log, Program, Sum
 
 # Where the curve may bend.
 KNOTS = (0.5, 0.2, 0.05, 0.01, 1e-3, 1e-4)
@@ -29,13 +29,14 @@ class SharedCurve:
 
     slopes: Float64s
 
-    def steps(self) -> Program:
-        """The map from q."""
+    def logit_steps(self) -> Program:
+        """The map from q to logits, g(log q)."""
         bends = tuple(
-            (Log(knot), Affine(np.array([slope]), np.array([-slope * np.log(knot)])))
+            (Clip(float(np.log(knot)), 0.0), Affine(np.array([slope]), np.array([-slope * np.log(knot)])))
             for knot, slope in zip(KNOTS, self.slopes, strict=True)
+            if slope != 0.0
         )
-        return Sum(((Log(),), *bends)), Softmax()
+        return (Log(), Sum(((), *bends))) if bends else (Log(),)
 
     def apply(self, log_proba: Floats) -> None:
         """Overwrite log q by the log of what the curve makes of it."""

@@ -11,13 +11,13 @@ from polycal.calibrators._base import Calibrator
 from polycal.calibrators._choice import Choice, choose
 from polycal.calibrators._counts import counted_rows
 from polycal.calibrators._fold_path import FoldPath
-from polycal.calibrators._kernel_features import kernel_branches
+from polycal.calibrators._kernel_features import kernel_steps
 from polycal.calibrators._likelihood import total_weight
 from polycal.calibrators._mixture_base import fit_mixture_base
 from polycal.calibrators._scoring import Scores, logit_scores, proba_scores
 from polycal.calibrators._shared_curve import KNOTS, fit_shared_curve
 from polycal.sample import Sample
-from polycal.steps import Affine, Log, Program, Softmax, Sum
+from polycal.steps import Affine, Program, Softmax, Sum
 
 # Numbers fitted before the kernel: a sample of n rows flatters each by about 1/n in log loss.
 _BASE_NUMBERS = 3 + len(KNOTS)
@@ -136,12 +136,12 @@ class KernelCalibrator(Calibrator):
         self._set_choice(choice, _is_enough(raw, standard, choice.gain, total_weight(sample)))
         if self.used_ == "identity":
             return ()
-        steps = (*base.steps(), *curve.steps())
+        logits = (*base.steps(), *curve.logit_steps())
         weight = choice.final_weight()
         if weight is None:
-            return steps
-        straight = Log(), Affine(np.array([choice.scale]), np.zeros(1))
-        return *steps, Sum((straight, *kernel_branches(weight))), Softmax()
+            return *logits, Softmax()
+        straight = (Affine(np.array([choice.scale]), np.zeros(1)),)
+        return *logits, Sum((straight, (Softmax(), *kernel_steps(weight)))), Softmax()
 
     def _set_choice(self, choice: Choice, input_is_enough: bool) -> None:
         """Set what is said about the choice."""
