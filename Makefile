@@ -5,9 +5,11 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # pip prints warnings about unreachable mirrors on stderr; errors still stop make.
 STAMP := $(VENV)/.stamp
+# Two processes on two cores: one thread of linear algebra each.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format bench bench-quick docs clean
+.PHONY: help browser demo test test-fast check format bench bench-quick docs clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -31,11 +33,19 @@ $(STAMP)-docs: pyproject.toml | $(STAMP)-dev
 demo: $(STAMP)-core  ## Audit the shipped predictions of a real network
 	$(BIN)/polycal demo
 
-test: check  ## Run every test (about ten minutes on two cores)
-	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term:skip-covered
+browser: build/axe/node_modules/axe-core  ## Install what the browser tests need: Chromium (Debian's) and axe-core
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install --yes -qq --no-install-recommends chromium; } \
+		|| echo 'No Chromium could be installed: browser tests will be skipped.'
+
+build/axe/node_modules/axe-core:
+	@npm install --silent --no-save --prefix build/axe axe-core@4.14.0 \
+		|| echo 'axe-core could not be installed: accessibility tests will be skipped.'
+
+test: check browser  ## Run every test (about ten minutes on two cores)
+	$(PYTEST) --cov --cov-report=term:skip-covered
 
 test-fast: $(STAMP)-dev  ## Run the tests that take seconds
-	$(BIN)/python -m pytest --numprocesses 2 -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 check: $(STAMP)-dev  ## Lint, format, types, import layers
 	$(BIN)/ruff check
@@ -57,4 +67,4 @@ docs: $(STAMP)-docs  ## Build the documentation in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:  ## Remove what the targets above made
-	rm -rf $(VENV) .venv-peers docs/_build docs/api/generated .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-peers build docs/_build docs/api/generated .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

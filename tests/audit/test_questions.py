@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 import polycal as pc
-from polycal._audit.questions import class_errors, group_errors, redrawn_errors
+from polycal._audit.questions import class_errors, group_errors, redraw_test
 from polycal._validation import check_sample
-from polycal.question import ask_subset
+from polycal.question import Question, ask_subset
+from polycal.smooth import smooth_error
 
 
 @pytest.fixture(scope="module")
@@ -13,11 +14,40 @@ def sample():
     return check_sample(made.labels, made.proba)
 
 
-def test_redrawn_errors_are_those_of_calibrated_outcomes(sample):
+def test_calibrated_outcomes_are_neither_far_from_the_floor_nor_accused(sample):
     question = ask_subset(sample, np.array([0, 1]))
-    drawn = redrawn_errors(question, 200, np.random.SeedSequence(0))
     own = pc.smooth_calibration_error(sample.labels, sample.proba, subset=[0, 1])
-    assert drawn.min() <= own <= drawn.max()
+    floor, p_value = redraw_test(question, own, 199, np.random.SeedSequence(0))
+    assert floor / 5 <= own <= 5 * floor
+    assert p_value > 0.05
+
+
+def test_drawing_goes_on_only_where_it_is_needed(sample):
+    question = ask_subset(sample, np.array([0, 1]))
+    seed = np.random.SeedSequence(0)
+    # Every redraw reaches 0, none reaches 1.
+    assert redraw_test(question, 0.0, 999, seed)[1] == 1.0
+    assert redraw_test(question, 1.0, 999, seed)[1] == 1 / 1000
+
+
+def test_sequential_p_values_are_valid(sample):
+    question = ask_subset(sample, np.array([0, 1]))
+    rng = np.random.default_rng(0)
+    p_values = []
+    for seed in range(200):
+        hits = rng.random(question.predicted.size) < question.predicted
+        error = smooth_error(Question(question.predicted, hits, None, ""))
+        p_values.append(redraw_test(question, error, 199, np.random.SeedSequence(seed))[1])
+    for level in (0.05, 0.2, 0.5):
+        assert np.mean(np.array(p_values) <= level) <= level + 3 * np.sqrt(level * (1 - level) / 200)
+
+
+def test_many_groups_can_still_be_shown_wrong():
+    made = pc.datasets.make_cat_and_dog(4000, error=0.2, random_state=0)
+    groups = {f"g{i}": np.array([0, 1]) for i in range(30)}
+    errors = group_errors(check_sample(made.labels, made.proba), groups, 0, -1)
+    assert max(q.p_value for q in errors) <= 0.05
+    assert errors[0].smallest_p_value <= 0.05
 
 
 def test_threads_do_not_matter(sample):

@@ -17,7 +17,7 @@ FINDING = {
     "detectable": 0.01,
     "reading": READING,
 }
-AUDIT = {"n_samples": 100, "n_judge": 50, "alpha": 0.05, "findings": [FINDING]}
+AUDIT = {"n_samples": 100, "n_judge": 50, "alpha": 0.05, "findings": [FINDING], "groups": []}
 
 
 def test_a_proven_finding_is_stated_with_its_bound():
@@ -40,7 +40,8 @@ def test_silence_says_what_could_have_been_seen():
 
 
 def test_no_search_is_said():
-    assert "too few" in verdict(AUDIT | {"findings": []})
+    assert "too few" in verdict(AUDIT | {"findings": [], "n_judge": 0})
+    assert verdict(AUDIT | {"findings": []}) == "Nothing was searched: no search was asked for."
 
 
 def test_readings():
@@ -59,3 +60,13 @@ def test_questions_come_before_findings_about_the_whole():
     words = verdict(AUDIT | {"findings": [whole]})
     assert "no single question" in words
     assert "(a kernel)" in words
+
+
+def test_groups_shown_wrong_are_named_where_no_search_proves_anything():
+    silent = {"findings": [FINDING | {"significant": False}]}
+    groups = [{"name": "animal", "p_value": 0.01}, {"name": "plant", "p_value": 0.3}]
+    words = verdict(AUDIT | silent | {"groups": groups})
+    assert words.startswith(
+        "Not calibrated: the test on all rows shows an error for animal. Of the searches: no "
+    )
+    assert "animal" not in verdict(AUDIT | {"groups": groups})

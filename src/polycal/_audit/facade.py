@@ -1,11 +1,16 @@
 """One call that measures a classifier's probabilities, searches for the worst question, and proves what it found."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from polycal._audit.findings import find_all, halves
+from polycal._audit.calibrated import calibrated_sample
+from polycal._audit.curves import Picture
+from polycal._audit.findings import find_all, half_rows
+from polycal._audit.pictures import found_pictures, named_pictures
 from polycal._audit.questions import class_errors, group_errors
 from polycal._audit.result import Audit, MeasuredError
+from polycal._typing import Ints
 from polycal._validation import check_groups, check_integer, check_real, check_sample
 from polycal.auditors._base import Auditor
 from polycal.auditors.defaults import DEFAULT_NOTIONS, default_auditors
@@ -25,6 +30,7 @@ def audit(
     notions: Sequence[Notion] | None = None,
     auditors: Mapping[str, Auditor] | None = None,
     groups: Any = None,
+    calibrator: Any = None,
     alpha: float = 0.05,
     sample_weight: Any = None,
     class_names: Any = None,
@@ -50,6 +56,9 @@ def audit(
         Searches to run instead of the notions' default ones; the names appear in the findings.
     groups : mapping of str to list of classes, optional
         Sets of classes whose summed probability matters, such as ``{"animal": ["cat", "dog"]}``.
+    calibrator : Calibrator, optional
+        A fitted calibrator: the same rows are audited before and after it (`Audit.after`). They must not be rows it
+        was fitted on, where any calibrator looks good.
     alpha : float, default 0.05
         Level of every test (Holm over the findings, and over the groups) and of every bound.
     sample_weight, class_names, from_logits
@@ -90,20 +99,63 @@ def audit(
     seed = check_integer(random_state, "random_state", minimum=0)
     notions = DEFAULT_NOTIONS if notions is None else notions
     searches = default_auditors(notions, seed) if auditors is None else dict(auditors)
-    parts = halves(sample, seed)
+    plan = _Plan(notions, searches, named, float(alpha), seed, n_jobs)
+    halves = half_rows(sample, seed)
+    if calibrator is None:
+        return _with_pictures(_audit(sample, halves, plan), {"as given": sample}, halves, plan)
+    series = {"before": sample, "after": calibrated_sample(sample, calibrator)}
+    before = _with_pictures(_audit(sample, halves, plan), series, halves, plan)
+    after = _audit(series["after"], halves, plan)
+    found = _found(after, series, halves, plan)
+    return replace(before, calibrator=repr(calibrator), after=replace(after, pictures=tuple(found)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What to measure, search and draw, and how."""
+
+    notions: Sequence[Notion]
+    searches: Mapping[str, Auditor]
+    groups: dict[str, Ints]
+    alpha: float
+    seed: int
+    n_jobs: int | None
+
+
+_Halves = tuple[Ints, Ints] | None
+
+
+def _audit(sample: Sample, halves: _Halves, plan: _Plan) -> Audit:
+    """Measure, search and judge one set of predictions."""
+    parts = None if halves is None else (sample.take(halves[0]), sample.take(halves[1]))
+    alpha, seed, n_jobs = plan.alpha, plan.seed, plan.n_jobs
     return Audit(
         n_samples=sample.n_samples,
         n_classes=sample.n_classes,
         n_fit=0 if parts is None else parts[0].n_samples,
         n_judge=0 if parts is None else parts[1].n_samples,
-        alpha=float(alpha),
+        alpha=alpha,
         random_state=seed,
         scores=sample_scores(sample),
-        errors=tuple(_measure(sample, notion, seed, n_jobs) for notion in notions),
-        findings=() if parts is None else find_all(searches, *parts, alpha, seed, n_jobs),
+        errors=tuple(_measure(sample, notion, seed, n_jobs) for notion in plan.notions),
+        findings=() if parts is None else find_all(plan.searches, *parts, alpha, seed, n_jobs),
         classes=class_errors(sample, n_jobs),
-        groups=group_errors(sample, named, seed, n_jobs),
+        groups=group_errors(sample, plan.groups, seed, n_jobs, alpha),
+        weighted=sample.sample_weight is not None,
     )
+
+
+def _with_pictures(audit: Audit, series: Mapping[str, Sample], halves: _Halves, plan: _Plan) -> Audit:
+    first, *groups = named_pictures(series, plan.groups, 1 - plan.alpha, plan.n_jobs)
+    return replace(audit, pictures=(first, *_found(audit, series, halves, plan), *groups))
+
+
+def _found(audit: Audit, series: Mapping[str, Sample], halves: _Halves, plan: _Plan) -> list[Picture]:
+    """The questions found, drawn on the rows that judged them."""
+    if halves is None:
+        return []
+    judged = {name: sample.take(halves[1]) for name, sample in series.items()}
+    return found_pictures(judged, audit.findings, 1 - plan.alpha)
 
 
 def _measure(sample: Sample, notion: Notion, seed: int, n_jobs: int | None) -> MeasuredError:

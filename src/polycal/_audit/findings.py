@@ -8,6 +8,7 @@ import numpy as np
 from polycal._audit.result import Finding
 from polycal._parallel import map_threads
 from polycal._split import split_rows
+from polycal._typing import Ints
 from polycal.auditors._base import Auditor
 from polycal.inference.certificate import Certificate, certify_sample
 from polycal.inference.multiplicity import holm
@@ -20,10 +21,10 @@ MIN_ROWS = 10
 _POWER = 0.8
 
 
-def halves(sample: Sample, seed: int) -> tuple[Sample, Sample] | None:
+def half_rows(sample: Sample, seed: int) -> tuple[Ints, Ints] | None:
     """Random halves of the rows to search on and to judge on; None if there are too few."""
-    fit, judge = (sample.take(rows) for rows in split_rows(sample, (0.5, 0.5), seed))
-    usable = all(_n_weighted(part) >= MIN_ROWS for part in (fit, judge))
+    fit, judge = split_rows(sample, (0.5, 0.5), seed)
+    usable = all(_n_weighted(sample, rows) >= MIN_ROWS for rows in (fit, judge))
     return (fit, judge) if usable else None
 
 
@@ -61,5 +62,5 @@ def detectable(certificate: Certificate, n_tests: int) -> float:
     return float(certificate.std_error * quantiles)
 
 
-def _n_weighted(sample: Sample) -> int:
-    return sample.n_samples if sample.sample_weight is None else int(np.count_nonzero(sample.sample_weight))
+def _n_weighted(sample: Sample, rows: Ints) -> int:
+    return rows.size if sample.sample_weight is None else int(np.count_nonzero(sample.sample_weight[rows]))

@@ -1,15 +1,25 @@
 """What an audit returns: frozen results that print, and turn into plain data."""
 
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import Any
 
+from polycal._audit.curves import Picture
+from polycal._audit.plain import error_dict, finding_dict, flat, question_dict, versions
+from polycal._typing import Path
 from polycal.inference.certificate import Certificate
 from polycal.inference.reading import Reading
 from polycal.notions._base import ErrorEstimate
 from polycal.report.fragment import render_fragment
+from polycal.report.markdown import render_markdown
+from polycal.report.page import render_page
 from polycal.report.terminal import render_text
+from polycal.storage.atomic import replacing
 from polycal.witness._base import Witness
 from polycal.witness.question import SubsetWitness, TopWitness
+
+# Of what `Audit.to_dict` returns. Keys may be added within a version, never renamed or removed.
+SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -26,11 +36,16 @@ class QuestionError:
         Mean predicted probability and observed share of "yes".
     smooth_error : float
         Exact smooth calibration error (plug-in, biased upwards).
+    chance : float
+        Standard deviation that ``frequency - predicted`` would have if the predictions were calibrated.
     noise_floor : float or None
         What calibrated predictions would read: the mean of `smooth_error` over redrawn labels. None for
         classes, of which there may be thousands.
     p_value : float or None
         Of the hypothesis that the predictions are calibrated, by redrawing labels; Holm-adjusted over the groups.
+    smallest_p_value : float or None
+        The smallest p-value that so many redraws could have given. If it is above the audit's alpha, no error of the
+        group could have been shown.
     """
 
     name: str
@@ -38,8 +53,10 @@ class QuestionError:
     predicted: float
     frequency: float
     smooth_error: float
+    chance: float
     noise_floor: float | None = None
     p_value: float | None = None
+    smallest_p_value: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +140,14 @@ class Audit:
         Every class as a question, worst first.
     groups : tuple of QuestionError
         Every named group as a question, in the order given.
+    pictures : tuple of Picture
+        What to draw: confidence, the worst questions found, and every group.
+    weighted : bool
+        Whether rows had weights.
+    calibrator : str or None
+        The calibrator whose effect was audited, in words.
+    after : Audit or None
+        The audit of the same rows after the calibrator; both search on the same half, and judge on the other.
     """
 
     n_samples: int
@@ -136,6 +161,10 @@ class Audit:
     findings: tuple[Finding, ...]
     classes: tuple[QuestionError, ...]
     groups: tuple[QuestionError, ...]
+    pictures: tuple[Picture, ...] = ()
+    weighted: bool = False
+    calibrator: str | None = None
+    after: "Audit | None" = None
 
     @property
     def worst(self) -> Finding | None:
@@ -148,26 +177,70 @@ class Audit:
         return next(iter(questions or self.findings), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers, strings, lists and dictionaries: ready for JSON."""
+        """Everything as plain numbers, strings, lists and dictionaries: ready for JSON, and for every report."""
         return {
+            "schema_version": SCHEMA_VERSION,
             "n_samples": self.n_samples,
             "n_classes": self.n_classes,
             "n_fit": self.n_fit,
             "n_judge": self.n_judge,
             "alpha": self.alpha,
             "random_state": self.random_state,
+            "weighted": self.weighted,
             "scores": dict(self.scores),
-            "errors": [_error_dict(e) for e in self.errors],
-            "findings": [_finding_dict(f) for f in self.findings],
-            "classes": [_question_dict(q) for q in self.classes],
-            "groups": [_question_dict(q) for q in self.groups],
+            "errors": [error_dict(e) for e in self.errors],
+            "findings": [finding_dict(f) for f in self.findings],
+            "classes": [question_dict(q) for q in self.classes],
+            "groups": [question_dict(q) for q in self.groups],
+            "pictures": [picture.to_dict() for picture in self.pictures],
+            "calibrator": self.calibrator,
+            "after": None if self.after is None else self.after.to_dict(),
+            "versions": versions(),
         }
+
+    def to_html(
+        self, path: Path | None = None, *, title: str | None = None, command: str | None = None
+    ) -> str:
+        """Write the report as one HTML page that needs nothing else: it opens offline, in any browser.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            The file, which is replaced as a whole or not at all. By default nothing is written.
+        title : str, optional
+            What was audited, such as the model's name.
+        command : str, optional
+            The command that made the audit, to be shown under "how to reproduce". By default a call in Python.
+
+        Returns
+        -------
+        str
+            The page.
+        """
+        return _written(render_page(self.to_dict(), title=title, command=command), path)
+
+    def to_markdown(
+        self, path: Path | None = None, *, title: str | None = None, command: str | None = None
+    ) -> str:
+        """Write the report as Markdown, without pictures. Parameters and result are those of `to_html`.
+
+        Parameters
+        ----------
+        path, title, command
+            As for `to_html`.
+
+        Returns
+        -------
+        str
+            The text.
+        """
+        return _written(render_markdown(self.to_dict(), title=title, command=command), path)
 
     def to_frame(self) -> Any:
         """The findings as a pandas data frame, one row each."""
         import pandas as pd  # noqa: PLC0415 - an optional dependency
 
-        return pd.DataFrame([_flat(f) for f in self.to_dict()["findings"]])
+        return pd.DataFrame([flat(f) for f in self.to_dict()["findings"]])
 
     def __str__(self) -> str:
         return render_text(self.to_dict())
@@ -181,57 +254,8 @@ class Audit:
         return render_fragment(self.to_dict())
 
 
-def _error_dict(error: MeasuredError) -> dict[str, Any]:
-    return {
-        "notion": error.estimate.notion.name,
-        "value": error.estimate.value,
-        "kind": error.estimate.kind,
-        "method": error.estimate.method,
-        "noise_floor": error.noise_floor,
-    }
-
-
-def _finding_dict(finding: Finding) -> dict[str, Any]:
-    certificate, reading, witness = finding.certificate, finding.reading, finding.witness
-    return {
-        "source": finding.source,
-        "question": finding.question,
-        "is_question": finding.is_question,
-        "subset": list(witness.subset) if isinstance(witness, SubsetWitness) else None,
-        "estimate": certificate.estimate,
-        "lower_bound": certificate.lower_bound,
-        "p_value": certificate.p_value,
-        "adjusted_p_value": finding.adjusted_p_value,
-        "significant": finding.significant,
-        "detectable": finding.detectable,
-        "reading": {
-            "question": reading.question,
-            "low": reading.low,
-            "high": reading.high,
-            "predicted": _number(reading.predicted),
-            "observed": _number(reading.observed),
-            "share": reading.share,
-        },
-    }
-
-
-def _question_dict(question: QuestionError) -> dict[str, Any]:
-    return {
-        "name": question.name,
-        "classes": list(question.classes),
-        "predicted": question.predicted,
-        "frequency": question.frequency,
-        "smooth_error": question.smooth_error,
-        "noise_floor": question.noise_floor,
-        "p_value": question.p_value,
-    }
-
-
-def _number(value: float) -> float | None:
-    """NaN is not JSON."""
-    return None if value != value else value  # noqa: PLR0124 - NaN differs from itself
-
-
-def _flat(finding: dict[str, Any]) -> dict[str, Any]:
-    reading = finding.pop("reading")
-    return finding | {"says": reading["predicted"], "is": reading["observed"], "share": reading["share"]}
+def _written(text: str, path: Path | None) -> str:
+    if path is not None:
+        with replacing(FilePath(path)) as file:
+            file.write(text.encode())
+    return text

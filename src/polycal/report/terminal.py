@@ -8,6 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from polycal.report.summary import summarise
 from polycal.report.words import reading_words, verdict
 
 _WORST_CLASSES = 5
@@ -29,6 +30,12 @@ def render(audit: dict[str, Any]) -> RenderableType:
 
 
 def _sections(audit: dict[str, Any]) -> Iterable[tuple[str, Table]]:
+    comparison = summarise(audit)["comparison"]
+    if comparison is not None:
+        yield (
+            f"Before and after {comparison['calibrator']}: {comparison['words']}",
+            _comparison_table(comparison),
+        )
     if audit["findings"]:
         title = f"Findings: searched on {audit['n_fit']:,} rows, judged on {audit['n_judge']:,} others"
         yield title, _finding_table(audit["findings"], audit["alpha"])
@@ -48,6 +55,16 @@ def _headline(audit: dict[str, Any]) -> Text:
         f"{audit['n_samples']:,} predictions over {audit['n_classes']} classes · accuracy {scores['accuracy']:.3f} · "
         f"Brier score {scores['brier_score']:.4f} · log loss {scores['log_loss']:.4f}"
     )
+
+
+def _comparison_table(comparison: dict[str, Any]) -> Table:
+    table = _table("measure")
+    for column in ("before", "after"):
+        table.add_column(column, justify="right")
+    table.add_column("change")
+    for row in comparison["rows"]:
+        table.add_row(Text(row["name"]), _optional(row["before"]), _optional(row["after"]), row["better"])
+    return table
 
 
 def _finding_table(findings: Iterable[dict[str, Any]], alpha: float) -> Table:

@@ -5,17 +5,39 @@ from typing import Any
 
 def verdict(audit: dict[str, Any]) -> str:
     """The result in two or three plain sentences."""
-    findings = audit["findings"]
-    if not findings:
+    words = _searched_words(audit)
+    shown = shown_groups(audit)
+    if not shown or proven_findings(audit):
+        return words
+    return (
+        f"Not calibrated: the test on all rows shows an error for {', '.join(shown)}. Of the searches: "
+        f"{words[0].lower()}{words[1:]}"
+    )
+
+
+def _searched_words(audit: dict[str, Any]) -> str:
+    if not audit["findings"] and audit["n_judge"]:
+        return "Nothing was searched: no search was asked for."
+    if not audit["findings"]:
         return (
             f"Nothing was searched: {audit['n_samples']:,} rows are too few to find a question on some and prove it "
             "on others."
         )
-    proven = [f for f in findings if f["significant"]]
+    proven = proven_findings(audit)
     if not proven:
         return _silent_words(audit)
     questions = [f for f in proven if f["is_question"]]
     return _question_words(audit, questions[0]) if questions else _whole_words(audit, proven[0])
+
+
+def shown_groups(audit: dict[str, Any]) -> list[str]:
+    """The names of the groups whose error is shown by redrawing labels."""
+    return [group["name"] for group in audit["groups"] if group["p_value"] <= audit["alpha"]]
+
+
+def proven_findings(audit: dict[str, Any]) -> list[dict[str, Any]]:
+    """The significant findings, largest proven error first."""
+    return [finding for finding in audit["findings"] if finding["significant"]]
 
 
 def reading_words(reading: dict[str, Any]) -> str:

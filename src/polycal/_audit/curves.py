@@ -1,0 +1,168 @@
+"""What the pictures of an audit show: predictions against outcomes, thinned to a few hundred points."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Literal
+
+import numpy as np
+
+from polycal._typing import Float64s
+from polycal.binned import ReliabilityCurve, binned_curve
+from polycal.plots import _drawn_points
+from polycal.question import Question
+from polycal.smooth import smooth_curve
+
+N_BINS = 15
+MAX_POINTS = 300
+# The highest level for which an interval is computed.
+_HIGHEST_LEVEL = 0.999999
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionCurve:
+    """One question as one set of predictions answers it.
+
+    Attributes
+    ----------
+    series : str
+        Whose predictions: "as given", or "before" and "after" a calibrator.
+    smooth_error : float
+        Exact smooth calibration error on the rows of the picture (plug-in, biased upwards).
+    reliability : ReliabilityCurve
+        Predictions and outcomes in bins.
+    predicted, cumulative, monotone : ndarray of shape (n_points,)
+        The curves F and S of `smooth_calibration_curve`, thinned, as steps.
+    band : float
+        If the predictions were calibrated, F would stay between -band and band with probability about `level`.
+    level : float
+        Level of the band and of the intervals in the bins.
+    """
+
+    series: str
+    smooth_error: float
+    reliability: ReliabilityCurve
+    predicted: Float64s
+    cumulative: Float64s
+    monotone: Float64s
+    band: float
+    level: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, to five digits: enough for any picture, and short."""
+        bins = self.reliability
+        low, high = bins.interval(self.level)
+        return {
+            "series": self.series,
+            "smooth_error": self.smooth_error,
+            "mean_residual": float(self.cumulative[-1]),
+            "band": _short([self.band])[0],
+            "level": self.level,
+            "bins": {
+                "predicted": _short(bins.predicted),
+                "frequency": _short(bins.frequency),
+                "low": _short(low),
+                "high": _short(high),
+                "share": _short(bins.mass),
+                "count": bins.count.tolist(),
+            },
+            "steps": {
+                "predicted": _short(self.predicted),
+                "cumulative": _short(self.cumulative),
+                "monotone": _short(self.monotone),
+            },
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """One question, drawn for one or two sets of predictions.
+
+    Attributes
+    ----------
+    about : {"confidence", "finding", "group"}
+        Why the question is asked.
+    name : str
+        The group's name, or the search that found the question.
+    question : str
+        The question in words.
+    classes : tuple of str, or None
+        The classes that count as "yes"; None for the question of confidence.
+    rows : {"all", "judged"}
+        A question that was found by a search is drawn on the rows that judged it, never on those searched.
+    n_rows : int
+        How many rows that is.
+    worst_range : tuple of float, or None
+        For a finding: the range of predictions where the searched rows looked worst.
+    curves : tuple of QuestionCurve
+        One for each set of predictions.
+    """
+
+    about: Literal["confidence", "finding", "group"]
+    name: str
+    question: str
+    classes: tuple[str, ...] | None
+    rows: Literal["all", "judged"]
+    n_rows: int
+    worst_range: tuple[float, float] | None
+    curves: tuple[QuestionCurve, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists."""
+        return {
+            "about": self.about,
+            "name": self.name,
+            "question": self.question,
+            "classes": None if self.classes is None else list(self.classes),
+            "rows": self.rows,
+            "n_rows": self.n_rows,
+            "worst_range": None if self.worst_range is None else list(self.worst_range),
+            "curves": [curve.to_dict() for curve in self.curves],
+        }
+
+
+def draw(
+    questions: Mapping[str, Question], level: float, max_points: int = MAX_POINTS
+) -> tuple[QuestionCurve, ...]:
+    """The curves of the same question put to several sets of predictions, by series."""
+    return tuple(
+        _curve(series, question, min(level, _HIGHEST_LEVEL), max_points)
+        for series, question in questions.items()
+    )
+
+
+def _curve(series: str, question: Question, level: float, max_points: int) -> QuestionCurve:
+    curve = smooth_curve(question)
+    x, F, S = _drawn_points(curve, max_points)
+    return QuestionCurve(
+        series=series,
+        smooth_error=curve.value,
+        reliability=binned_curve(question, N_BINS, "uniform"),
+        predicted=x,
+        cumulative=F,
+        monotone=S,
+        band=calibrated_band(question, level),
+        level=level,
+    )
+
+
+def calibrated_band(question: Question, level: float) -> float:
+    """The height that the cumulative residuals of calibrated predictions stay under with probability ``level``.
+
+    Sorted by prediction they are a martingale, so close to Brownian motion W with the variance of the mean residual:
+    P(max |W| > x) is at most 4 P(W > x) at the end, and equal to it but for a term of order P(W > 3x).
+    """
+    return NormalDist().inv_cdf(1 - (1 - level) / 4) * chance_spread(question)
+
+
+def chance_spread(question: Question) -> float:
+    """The standard deviation of the mean residual if the predictions were calibrated."""
+    u = question.predicted
+    if question.weight is None:
+        return float(np.sqrt(np.sum(u * (1 - u)))) / u.size
+    mass = question.weight / question.weight.sum()
+    return float(np.sqrt(np.sum(mass**2 * u * (1 - u))))
+
+
+def _short(values: Float64s | Sequence[float]) -> list[float]:
+    return [float(f"{value:.5g}") for value in np.asarray(values).tolist()]

@@ -1,0 +1,142 @@
+"""An audit's dictionary as Markdown: for pull requests, wikis and files under version control."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from polycal.report import references
+from polycal.report.summary import summarise
+from polycal.report.words import reading_words
+
+# Classes to list, at most: the page and the JSON hold them all.
+_WORST_CLASSES = 20
+
+
+def render_markdown(audit: dict[str, Any], *, title: str | None = None, command: str | None = None) -> str:
+    """The report without pictures."""
+    summary = summarise(audit)
+    parts = [
+        f"# {plain(title or 'Audit of predicted probabilities')}: {summary['badge'].lower()}",
+        *_verdict(audit, summary),
+        *_comparison(summary["comparison"]),
+        *_findings(audit),
+        *_groups(audit),
+        *_classes(audit),
+        *_errors(audit),
+        "## What could not have been detected",
+        _bullets(references.limits(audit)),
+        "## Reproduce",
+        _code(command or references.python_call(audit)),
+        f"Seed {audit['random_state']}; {references.version_words(audit)}.",
+        "## Cite",
+        f"{references.PAPER} <{references.PAPER_URL}>",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def plain(text: str) -> str:
+    """Text that Markdown shows as it is: class names are no markup, and end no line."""
+    line = " ".join(text.split())
+    html = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", html)
+
+
+def _verdict(audit: dict[str, Any], summary: dict[str, Any]) -> list[str]:
+    scores, worst = audit["scores"], summary["worst"]
+    parts = [f"**{summary['headline']}**"]
+    if worst is not None:
+        parts.append(
+            f"> {plain(worst['question'])}\n>\n> On average, its answers are off by **at least {worst['at_least']}** "
+            f"(proven, with {worst['confidence']} confidence; best estimate {worst['estimate']}).{_reading(worst)}"
+        )
+    size = f"{audit['n_samples']:,} predictions over {audit['n_classes']:,} classes"
+    accuracy = f"accuracy {scores['accuracy']:.3f}"
+    losses = f"Brier score {scores['brier_score']:.4f}, log loss {scores['log_loss']:.4f}"
+    todo = _bullets(plain(line) for line in summary["advice"])
+    return [*parts, plain(summary["because"]), f"{size}: {accuracy}, {losses}.", "## What to do", todo]
+
+
+def _reading(worst: dict[str, Any]) -> str:
+    reading = worst["reading"]
+    if reading is None:
+        return ""
+    return (
+        f" Where it is worst ({reading['share']} of rows, its answer is {reading['range']}), it says "
+        f"{reading['says']} and it happens {reading['happens']}."
+    )
+
+
+def _comparison(comparison: dict[str, Any] | None) -> list[str]:
+    if comparison is None:
+        return []
+    rows = [
+        [row["name"], _number(row["before"]), _number(row["after"]), row["better"]]
+        for row in comparison["rows"]
+    ]
+    table = _table(("measure", "before", "after", "change"), rows)
+    return [f"## Before and after {plain(comparison['calibrator'])}", plain(comparison["words"]), table]
+
+
+def _findings(audit: dict[str, Any]) -> list[str]:
+    if not audit["findings"]:
+        return []
+    head = ("search", "question", "error", "at least", "p-value", "visible", "where it is worst")
+    rows = [
+        [
+            f["source"],
+            f["question"],
+            _number(f["estimate"]),
+            _number(max(f["lower_bound"], 0.0)),
+            f"{f['adjusted_p_value']:.2g}",
+            _number(f["detectable"]),
+            reading_words(f["reading"]),
+        ]
+        for f in audit["findings"]
+    ]
+    rows_said = f"Searched on {audit['n_fit']:,} rows, judged on {audit['n_judge']:,} others."
+    return ["## What was tried", rows_said, _table(head, rows)]
+
+
+def _groups(audit: dict[str, Any]) -> list[str]:
+    if not audit["groups"]:
+        return []
+    head = ("group", "says", "happens", "error", "noise floor", "p-value")
+    keys = ("predicted", "frequency", "smooth_error", "noise_floor")
+    rows = [[g["name"], *(_number(g[key]) for key in keys), f"{g['p_value']:.2g}"] for g in audit["groups"]]
+    return ["## Groups", _table(head, rows)]
+
+
+def _classes(audit: dict[str, Any]) -> list[str]:
+    keys = ("predicted", "frequency", "smooth_error")
+    worst = audit["classes"][:_WORST_CLASSES]
+    rows = [[row["name"], *(_number(row[key]) for key in keys)] for row in worst]
+    title = f"## Worst classes ({len(worst)} of {audit['n_classes']:,})"
+    return [title, _table(("class", "says", "happens", "error"), rows)]
+
+
+def _errors(audit: dict[str, Any]) -> list[str]:
+    if not audit["errors"]:
+        return []
+    rows = [
+        [e["definition"], _number(e["value"]), _number(e["noise_floor"]), e["kind"], e["method"]]
+        for e in audit["errors"]
+    ]
+    return ["## Errors on all rows", _table(("notion", "error", "noise floor", "kind", "how"), rows)]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *([plain(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _code(text: str) -> str:
+    """A block of code, indented: no text in it can end it."""
+    return "\n".join(f"    {line}".rstrip() for line in text.splitlines())
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
