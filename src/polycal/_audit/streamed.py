@@ -1,0 +1,234 @@
+"""The audit of predictions that are larger than the memory: three passes over chunks of rows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polycal._audit.bundle import Bundle, feed
+from polycal._audit.findings import MIN_ROWS
+from polycal._audit.result import Audit
+from polycal._audit.streamed_results import (
+    class_results,
+    findings_of,
+    group_results,
+    measured_errors,
+    reading_state,
+)
+from polycal._parallel import map_threads
+from polycal._typing import Ints, Path
+from polycal._validation import check_groups, check_integer, check_real
+from polycal.auditors._base import Auditor
+from polycal.auditors.defaults import DEFAULT_NOTIONS, default_auditors
+from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles, open_predictions
+from polycal.io.predictions import Part
+from polycal.kernels._base import Kernel
+from polycal.kernels.radial import Gaussian
+from polycal.sample import Sample
+from polycal.states._landmarks import choose_landmarks
+from polycal.states.certificate import CertificateState
+from polycal.states.classes import ClassesState
+from polycal.states.kernel import KernelState
+from polycal.states.question import QuestionState
+from polycal.states.scores import ScoreState
+from polycal.states.sketch import SketchState
+from polycal.witness._base import Witness
+from polycal.witness.question import SubsetWitness
+
+KERNEL = Gaussian(0.2)
+# Cells of the sketch: what the searches can work through in seconds; and their share of the memory.
+_SKETCH_CELLS, _SKETCH_BYTES_PER_CELL = 1 << 23, 48
+_RESOLUTION = 2.0**-16
+_CLASS_RESOLUTION = 2.0**-10
+
+# From a bundle that has seen nothing to one that has seen all rows.
+Pass = Callable[[Bundle], Bundle]
+
+
+def audit_stream(
+    data: Path | Sequence[Path] | PredictionFiles,
+    *,
+    auditors: Mapping[str, Auditor] | None = None,
+    groups: Any = None,
+    kernel: Kernel = KERNEL,
+    alpha: float = 0.05,
+    memory: int | str = DEFAULT_MEMORY,
+    part: Part = "all",
+    random_state: int = 0,
+    n_jobs: int | None = -1,
+) -> Audit:
+    r"""Audit predictions that need not fit into memory, chunk by chunk.
+
+    The same questions as `audit` asks, with the same kind of proof, in time linear in the number of rows and in
+    bounded memory.
+
+    Parameters
+    ----------
+    data : str, path, list of them, or PredictionFiles
+        Files, folders and patterns of files, as for `open_predictions`.
+    auditors : mapping of str to Auditor, optional
+        Searches to run on the sketch, instead of the default ones and the kernel.
+    groups : mapping of str to list of classes, optional
+        As for `audit`.
+    kernel : Kernel, default Gaussian(0.2)
+        Of the kernel search, which uses all searched rows.
+    alpha : float, default 0.05
+        Level of every test and bound.
+    memory : int or str, default "1GiB"
+        What may be used in all, at least 512 MiB.
+    part : {"all", "calibration", "evaluation"}
+        Which rows, for files that mark them.
+    random_state : int, default 0
+        Seed of the halves and of every random step.
+    n_jobs : int or None, default -1
+        Number of threads; the result does not depend on it.
+
+    Returns
+    -------
+    Audit
+
+    Notes
+    -----
+    Every row is searched or judges, by a coin that depends on its place and the seed.
+
+    1. The first pass adds up scores, classes and groups over all rows, and draws a random sample, the sketch, from
+       the searched half.
+    2. Questions are searched on the sketch. The kernel search sees all of the searched half, in a second pass (see
+       `KernelState`).
+    3. The last pass judges what was found on all rows of the judging half. Only this proves anything, and it leaves
+       no row out.
+
+    Errors of confidence and of groups are computed in cells of width 2^-16 of the predicted probability, those of
+    classes in cells of width 2^-10; what this can change (see `QuestionState`) is taken off the notions' errors,
+    which are lower bounds therefore. Noise floors and the groups' p-values draw residuals as normal, which is accurate
+    for the many rows that this function is for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import polycal as pc
+    >>> example = pc.datasets.load_fashion("evaluation")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for day in range(2):
+    ...         part = example.take(slice(5000 * day, 5000 * day + 5000))
+    ...         pc.write_predictions(Path(folder, f"{day}.npz"), part.labels, part.proba)
+    ...     audit = audit_stream(folder)
+    >>> audit.n_samples, audit.worst.significant
+    (10000, True)
+    """
+    files = data if isinstance(data, PredictionFiles) else open_predictions(data, memory=memory, part=part)
+    plan = make_plan(files, auditors, groups, kernel, alpha, random_state, n_jobs)
+    return run_passes(plan, lambda bundle: feed(bundle, files, n_jobs))
+
+
+@dataclass(frozen=True, eq=False)
+class StreamPlan:
+    """What to measure and search, and how."""
+
+    n_classes: int
+    class_names: tuple[str, ...] | None
+    groups: dict[str, Ints]
+    searches: Mapping[str, Auditor]
+    kernel: Kernel | None
+    alpha: float
+    seed: int
+    sketch_rows: int
+    n_jobs: int | None
+
+
+def make_plan(
+    files: PredictionFiles,
+    auditors: Mapping[str, Auditor] | None,
+    groups: Any,
+    kernel: Kernel,
+    alpha: float,
+    random_state: int,
+    n_jobs: int | None,
+) -> StreamPlan:
+    """Check the options of an audit."""
+    check_real(alpha, "alpha", low=1e-12, high=0.5)
+    seed = check_integer(random_state, "random_state", minimum=0)
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be a kernel such as Gaussian(0.2); got {kernel!r}.")
+    classes = Sample(np.empty((0, files.n_classes)), np.empty(0, dtype=np.int64), None, files.class_names)
+    searches = default_auditors(DEFAULT_NOTIONS, seed)
+    searches.pop("kernel")
+    cells = min(_SKETCH_CELLS, files.free_memory // (2 * _SKETCH_BYTES_PER_CELL))
+    return StreamPlan(
+        n_classes=files.n_classes,
+        class_names=files.class_names,
+        groups=check_groups(groups, classes),
+        searches=searches if auditors is None else dict(auditors),
+        kernel=kernel if auditors is None else None,
+        alpha=float(alpha),
+        seed=seed,
+        sketch_rows=max(1, cells // files.n_classes),
+        n_jobs=n_jobs,
+    )
+
+
+def run_passes(plan: StreamPlan, run: Pass) -> Audit:
+    """Measure, search and judge; ``run`` shows all rows to a bundle of states."""
+    measured = run(_measuring(plan))
+    if measured.states["scores"].n_samples == 0:
+        raise ValueError("there is no row to audit.")
+    found: dict[str, Witness] = {}
+    judged = Bundle(plan.seed)
+    if min(measured.n_fit, measured.n_judge) >= MIN_ROWS:
+        sketch: Sample = measured.finish("sketch")
+        found = _search(plan, sketch, run)
+        judged = run(_judging(plan, found, sketch))
+    scores = measured.states["scores"]
+    return Audit(
+        n_samples=scores.n_samples,
+        n_classes=plan.n_classes,
+        n_fit=measured.n_fit if found else 0,
+        n_judge=measured.n_judge if found else 0,
+        alpha=plan.alpha,
+        random_state=plan.seed,
+        scores=scores.finish(),
+        errors=measured_errors(measured, judged, found, plan.class_names, plan.seed),
+        findings=findings_of(judged, found, plan.alpha),
+        classes=class_results(measured, plan.class_names),
+        groups=group_results(measured, plan.groups, plan.class_names, plan.seed),
+        weighted=scores.total_weight != scores.n_samples,
+    )
+
+
+def _measuring(plan: StreamPlan) -> Bundle:
+    """What the first pass adds up."""
+    bundle = Bundle(plan.seed)
+    bundle.add("scores", ScoreState(), "all")
+    bundle.add("classes", ClassesState(resolution=_CLASS_RESOLUTION), "all")
+    bundle.add("confidence", QuestionState(resolution=_RESOLUTION), "all")
+    bundle.add("sketch", SketchState(plan.sketch_rows, random_state=plan.seed), "fit")
+    for name, members in plan.groups.items():
+        bundle.add(f"group {name}", QuestionState(members.tolist(), resolution=_RESOLUTION), "all")
+    return bundle
+
+
+def _search(plan: StreamPlan, sketch: Sample, run: Pass) -> dict[str, Witness]:
+    """The witnesses: of questions, from the sketch; of the kernel, from all searched rows."""
+    witnesses = map_threads(lambda auditor: auditor.find(sketch), plan.searches.values(), plan.n_jobs)
+    found: dict[str, Witness] = dict(zip(plan.searches, witnesses, strict=True))
+    if plan.kernel is not None:
+        bundle = Bundle(plan.seed)
+        state = KernelState(choose_landmarks(sketch), plan.kernel, random_state=plan.seed)
+        bundle.add("kernel", state, "fit")
+        found["kernel"] = run(bundle).finish("kernel")
+    return found
+
+
+def _judging(plan: StreamPlan, found: Mapping[str, Witness], sketch: Sample) -> Bundle:
+    """What the last pass adds up."""
+    bundle = Bundle(plan.seed)
+    for source, witness in found.items():
+        state = CertificateState(witness, alpha=plan.alpha, random_state=plan.seed)
+        bundle.add(f"certificate {source}", state, "judge")
+        bundle.add(f"reading {source}", reading_state(witness, sketch), "judge")
+        if isinstance(witness, SubsetWitness):
+            question = QuestionState(witness.members.tolist(), resolution=_RESOLUTION)
+            bundle.add(f"question {source}", question, "all")
+    return bundle

@@ -1,0 +1,171 @@
+"""From finished states to the parts of an audit."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from polycal._audit.bundle import Bundle
+from polycal._audit.findings import detectable
+from polycal._audit.result import Finding, MeasuredError, QuestionError
+from polycal._typing import Float64s, Ints
+from polycal.inference.certificate import Certificate
+from polycal.inference.multiplicity import holm
+from polycal.inference.reading import class_contributions, worst_range
+from polycal.notions._base import ErrorEstimate, Notion
+from polycal.notions.classwise import Classwise
+from polycal.notions.confidence import Confidence
+from polycal.notions.subset_smooth import SubsetSmooth
+from polycal.question import ask_confidence, ask_subset
+from polycal.sample import Sample
+from polycal.states._cells import QuestionSummary
+from polycal.states.classes import ClassesState
+from polycal.states.question import QuestionState
+from polycal.states.reading import ReadingState
+from polycal.witness._base import Witness
+from polycal.witness.question import SubsetWitness, TopWitness
+
+# Draws behind a noise floor and a group's p-value.
+_FLOOR_DRAWS, _GROUP_DRAWS = 20, 199
+
+Names = tuple[str, ...] | None
+
+
+def findings_of(judged: Bundle, found: Mapping[str, Witness], alpha: float) -> tuple[Finding, ...]:
+    """One finding per witness, the largest proven error first."""
+    certificates: list[Certificate] = [judged.finish(f"certificate {source}") for source in found]
+    adjusted = holm([c.p_value for c in certificates])
+    findings = [
+        Finding(
+            source=source,
+            witness=certificate.witness,
+            certificate=certificate,
+            adjusted_p_value=p_value,
+            significant=p_value <= alpha,
+            reading=judged.finish(f"reading {source}"),
+            detectable=detectable(certificate, len(certificates)),
+        )
+        for source, certificate, p_value in zip(found, certificates, adjusted, strict=True)
+    ]
+    return tuple(sorted(findings, key=lambda f: (-f.certificate.lower_bound, f.adjusted_p_value)))
+
+
+def reading_state(witness: Witness, sketch: Sample) -> ReadingState:
+    """What to read off of a witness: the range of its main question that is worst on the sketch."""
+    if isinstance(witness, TopWitness):
+        return ReadingState(None, *worst_range(ask_confidence(sketch)))
+    if isinstance(witness, SubsetWitness):
+        members = witness.members
+    else:
+        members = np.array([int(np.argmax(class_contributions(witness, sketch)))])
+    return ReadingState(members.tolist(), *worst_range(ask_subset(sketch, members)))
+
+
+def measured_errors(
+    measured: Bundle, judged: Bundle, found: Mapping[str, Witness], names: Names, seed: int
+) -> tuple[MeasuredError, ...]:
+    """The errors of the default notions over all rows."""
+    confidence, classes = measured.states["confidence"], measured.states["classes"]
+    if not isinstance(confidence, QuestionState) or not isinstance(classes, ClassesState):
+        raise TypeError("the bundle is not one that measures.")
+    summaries, n, k = classes.finish(), classes.n_samples, classes.n_classes or 0
+    worst = int(np.argmax([_lower(summary) for summary in summaries]))
+    phi = summaries[worst].curve.phi.simplified()
+    errors = [
+        MeasuredError(
+            _estimate(
+                confidence.finish(),
+                Confidence(smooth=True),
+                n,
+                TopWitness((confidence.finish().curve.phi.simplified(),), k, names),
+            ),
+            float(confidence.noise(_FLOOR_DRAWS, seed).mean()),
+        ),
+        MeasuredError(
+            _estimate(
+                summaries[worst],
+                Classwise(smooth=True),
+                n,
+                SubsetWitness(np.array([worst]), phi, k, names),
+            ),
+            float(classes.noise(_FLOOR_DRAWS, seed).max(axis=0).mean()),
+        ),
+    ]
+    subsets = [
+        (source, w) for source, w in found.items() if isinstance(w, SubsetWitness) and w.members.size > 1
+    ]
+    if subsets:
+        source, witness = max(subsets, key=lambda item: _lower(judged.finish(f"question {item[0]}")))
+        summary: QuestionSummary = judged.finish(f"question {source}")
+        whole = SubsetWitness(witness.members, summary.curve.phi.simplified(), k, names)
+        errors.append(MeasuredError(_estimate(summary, SubsetSmooth(), n, whole), None))
+    return tuple(errors)
+
+
+def class_results(measured: Bundle, names: Names) -> tuple[QuestionError, ...]:
+    """Every class as a question, worst first."""
+    summaries: tuple[QuestionSummary, ...] = measured.finish("classes")
+    results = [_question(_name(c, names), np.array([c]), s, names) for c, s in enumerate(summaries)]
+    return tuple(sorted(results, key=lambda q: -q.smooth_error))
+
+
+def group_results(
+    measured: Bundle, groups: Mapping[str, Ints], names: Names, seed: int
+) -> tuple[QuestionError, ...]:
+    """Every named group as a question, with noise floor and Holm-adjusted p-value."""
+    draws = [_noise(measured, group, seed + i) for i, group in enumerate(groups)]
+    summaries: list[QuestionSummary] = [measured.finish(f"group {group}") for group in groups]
+    n_draws = max(_GROUP_DRAWS, 1)
+    p_values = holm(
+        [
+            (1 + np.sum(drawn >= _lower(summary))) / (1 + n_draws)
+            for drawn, summary in zip(draws, summaries, strict=True)
+        ]
+    )
+    return tuple(
+        _question(group, members, summary, names, float(drawn.mean()), p, len(groups) / (1 + n_draws))
+        for (group, members), summary, drawn, p in zip(
+            groups.items(), summaries, draws, p_values, strict=True
+        )
+    )
+
+
+def _noise(measured: Bundle, group: str, seed: int) -> Float64s:
+    state = measured.states[f"group {group}"]
+    if not isinstance(state, QuestionState):
+        raise TypeError("the bundle is not one that measures.")
+    return state.noise(_GROUP_DRAWS, seed)
+
+
+def _question(
+    name: str,
+    members: Ints,
+    summary: QuestionSummary,
+    names: Names,
+    floor: float | None = None,
+    p_value: float | None = None,
+    smallest: float | None = None,
+) -> QuestionError:
+    return QuestionError(
+        name=name,
+        classes=tuple(_name(int(c), names) for c in members),
+        predicted=summary.predicted,
+        frequency=summary.frequency,
+        smooth_error=summary.value,
+        chance=summary.chance,
+        noise_floor=floor,
+        p_value=p_value,
+        smallest_p_value=None if smallest is None else min(smallest, 1.0),
+    )
+
+
+def _estimate(summary: QuestionSummary, notion: Notion, n_samples: int, witness: Witness) -> ErrorEstimate:
+    method = f"cells of the predicted probability; the exact value is within {summary.bound:.1e} of {summary.value:.6f}"
+    return ErrorEstimate(_lower(summary), "lower bound", notion, method, 1, n_samples, witness)
+
+
+def _lower(summary: QuestionSummary) -> float:
+    return max(0.0, summary.value - summary.bound)
+
+
+def _name(class_index: int, names: Names) -> str:
+    return str(class_index) if names is None else names[class_index]

@@ -1,0 +1,57 @@
+"""Passes of the additive states: predictions added to tables of bins and of cells."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def add_to_bins(predicted, answer, weight, edges, table):
+    """Add an (n, q) block of predictions to a (q, bins, 4) table: rows, weight, weighted prediction and "yes".
+
+    The answer to question j is "yes" on the rows with ``answer == j``. A bin holds its upper edge.
+    """
+    n, n_questions = predicted.shape
+    last = edges.size - 2
+    for i in range(n):
+        w = weight[i]
+        if w == 0.0:
+            continue
+        for j in range(n_questions):
+            p = min(np.float64(predicted[i, j]), 1.0)
+            b = min(int(p * (last + 1)), last)
+            # The product may round across an edge.
+            while b > 0 and p <= edges[b]:
+                b -= 1
+            while b < last and p > edges[b + 1]:
+                b += 1
+            cell = table[j, b]
+            cell[0] += 1.0
+            cell[1] += w
+            cell[2] += w * p
+            if answer[i] == j:
+                cell[3] += w
+
+
+@njit(cache=True, nogil=True)
+def add_to_cells(predicted, answer, weight, cells, totals):
+    """Add an (n, q) block of predictions to (q, m, 2) cells and (q, 3) totals.
+
+    A cell gets the weighted residual and its variance if the predictions are right. The totals are the weighted
+    prediction, the weighted "yes", and ``weight |residual| |prediction - middle of its cell|``.
+    """
+    n, n_questions = predicted.shape
+    m = cells.shape[1]
+    for i in range(n):
+        w = weight[i]
+        if w == 0.0:
+            continue
+        for j in range(n_questions):
+            p = min(np.float64(predicted[i, j]), 1.0)
+            c = min(int(p * m), m - 1)
+            hit = 1.0 if answer[i] == j else 0.0
+            residual = hit - p
+            cells[j, c, 0] += w * residual
+            cells[j, c, 1] += w * w * p * (1.0 - p)
+            totals[j, 0] += w * p
+            totals[j, 1] += w * hit
+            totals[j, 2] += w * abs(residual) * abs(p - (c + 0.5) / m)

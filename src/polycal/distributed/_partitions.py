@@ -1,0 +1,167 @@
+"""What may be distributed: files, Dask data frames and Dask arrays, as partitions of unchecked rows."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polycal._validation import check_choice
+from polycal.distributed._dask import dask
+from polycal.io._chunk_readers import reader_of
+from polycal.io._raw import RawPredictions
+from polycal.io._table import sort_columns
+from polycal.io.chunks import ROWS_PER_FILE, Chunk, PredictionFiles, open_predictions, parse_memory
+from polycal.io.predictions import Part
+from polycal.storage.damage import named
+
+
+class Partition(ABC):
+    """Rows that one task works on."""
+
+    @abstractmethod
+    def title(self) -> str:
+        """What to call it in an error."""
+
+    @abstractmethod
+    def raws(self, files: PredictionFiles) -> Iterator[tuple[int, RawPredictions]]:
+        """Its rows, unchecked: (number of the first row, rows)."""
+
+    def naming(self) -> AbstractContextManager[None]:
+        """Errors inside name the partition."""
+        return named(Path(self.title()))
+
+    def chunks(self, files: PredictionFiles, number: int) -> Iterator[Chunk]:
+        """Its rows, checked, with their places in the whole data."""
+        with self.naming():
+            for start, raw in self.raws(files):
+                chunk = files.checked(raw, number * ROWS_PER_FILE + start)
+                if chunk is not None:
+                    yield chunk
+
+
+@dataclass(frozen=True)
+class FilePartition(Partition):
+    """A file that every worker can read."""
+
+    path: Path
+
+    def title(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    def raws(self, files: PredictionFiles) -> Iterator[tuple[int, RawPredictions]]:
+        """The file in chunks."""
+        return reader_of(self.path, files.memory).chunks(files.chunk_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayPartition(Partition):
+    """Arrays in the memory of a worker."""
+
+    number: int
+    raw: RawPredictions
+
+    def title(self) -> str:
+        """Its number."""
+        return f"partition {self.number}"
+
+    def raws(self, files: PredictionFiles) -> Iterator[tuple[int, RawPredictions]]:  # noqa: ARG002 - it is there
+        """All rows at once."""
+        yield 0, self.raw
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions:
+    """Delayed partitions, and what all rows have in common."""
+
+    files: PredictionFiles
+    delayed: list[Any]
+
+
+def partitions_of(data: Any, memory: int | str, part: Part, class_names: Any) -> Partitions:
+    """Partitions of files, of a Dask data frame, or of (labels, probabilities) as Dask arrays."""
+    check_choice(part, "part", ("all", "calibration", "evaluation"))
+    if hasattr(data, "to_delayed") and hasattr(data, "columns"):
+        return _frame_partitions(data, memory, part)
+    if isinstance(data, tuple) and len(data) in {2, 3} and hasattr(data[1], "to_delayed"):
+        return _array_partitions(data, memory, part, class_names)
+    if isinstance(data, str | PathLike | list | PredictionFiles):
+        files = (
+            data if isinstance(data, PredictionFiles) else open_predictions(data, memory=memory, part=part)
+        )
+        make = dask().delayed(FilePartition, pure=False)
+        return Partitions(files, [make(path) for path in files.paths])
+    raise TypeError(
+        "data must be files, a Dask data frame with a column 'label', or a tuple of Dask arrays "
+        f"(y_true, y_proba) or (y_true, y_proba, sample_weight); got {type(data).__name__}."
+    )
+
+
+def _frame_partitions(frame: Any, memory: int | str, part: Part) -> Partitions:
+    columns = sort_columns([str(name) for name in frame.columns])
+    files = PredictionFiles((), len(columns.classes), columns.class_names, parse_memory(memory), part)
+    make = dask().delayed(frame_partition, pure=False)
+    return Partitions(files, [make(number, piece) for number, piece in enumerate(frame.to_delayed())])
+
+
+def frame_partition(number: int, frame: Any) -> ArrayPartition:
+    """One pandas data frame as a partition. Whole numbers are positions of classes, text is names."""
+    columns = sort_columns([str(name) for name in frame.columns])
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+
+    def column(name: str | None) -> Any:
+        return None if name is None or name not in columns.special else frame[name].to_numpy()
+
+    evaluation = column("evaluation")
+    return ArrayPartition(
+        number,
+        RawPredictions(
+            frame[list(columns.classes)].to_numpy(),
+            labels=column("label"),
+            sample_weight=column(columns.weight),
+            class_names=columns.class_names,
+            evaluation=None if evaluation is None else evaluation.astype(np.bool_),
+        ),
+    )
+
+
+def _array_partitions(arrays: tuple[Any, ...], memory: int | str, part: Part, class_names: Any) -> Partitions:
+    if part != "all":
+        raise ValueError(f"arrays do not mark their parts, so part={part!r} cannot be read.")
+    proba = arrays[1].rechunk({1: -1})
+    n_classes = int(proba.shape[1])
+    names = None if class_names is None else tuple(map(str, class_names))
+    if names is not None and len(names) != n_classes:
+        raise ValueError(
+            f"class_names has {len(names)} names but y_proba has {n_classes} columns; give one per class."
+        )
+    files = PredictionFiles((), n_classes, names, parse_memory(memory), "all")
+    sides = [_like_rows(array, proba).to_delayed().tolist() for array in (arrays[0], *arrays[2:])]
+    make = dask().delayed(array_partition, pure=False)
+    blocks = proba.to_delayed()[:, 0].tolist()
+    pieces = zip(blocks, *sides, strict=True)
+    return Partitions(files, [make(number, *piece) for number, piece in enumerate(pieces)])
+
+
+def array_partition(number: int, proba: Any, labels: Any, weight: Any = None) -> ArrayPartition:
+    """One block of the arrays as a partition."""
+    return ArrayPartition(number, RawPredictions(proba, labels=labels, sample_weight=weight))
+
+
+def _like_rows(array: Any, proba: Any) -> Any:
+    """An array cut as the rows of the probabilities are."""
+    if not hasattr(array, "to_delayed"):
+        return dask("array").from_array(np.asarray(array), chunks=(proba.chunks[0],))
+    if array.shape[0] == proba.shape[0]:
+        return array.rechunk((proba.chunks[0],))
+    if array.numblocks[0] == proba.numblocks[0] and np.isnan(array.shape[0]):
+        # Sizes that are not known yet are compared when they are.
+        return array
+    raise ValueError(
+        f"y_proba has {proba.shape[0]} rows, another array {array.shape[0]}; give one entry per row."
+    )

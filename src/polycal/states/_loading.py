@@ -1,0 +1,27 @@
+"""States from what was saved of them."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from polycal import states
+from polycal.states._base import State
+from polycal.storage.damage import readable
+from polycal.storage.model import Arrays
+
+
+def rebuild_state(meta: dict[str, Any], arrays: Arrays) -> State:
+    """The state of a saved object."""
+    for module in iter_modules(states.__path__):
+        import_module(f"{states.__name__}.{module.name}")
+    with readable("a state"):
+        state = State.families[meta["family"]].rebuild(dict(meta["parameters"]), arrays)
+        if meta["n_classes"] is not None:
+            names = meta["class_names"]
+            state.resume(
+                int(meta["n_samples"]),
+                float(meta["total_weight"]),
+                int(meta["n_classes"]),
+                None if names is None else tuple(map(str, names)),
+            )
+        return state

@@ -1,0 +1,205 @@
+"""Kernel auditing with landmarks: one matrix of sums, however many rows."""
+
+import hashlib
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from polycal._typing import Float64s, Floats, Ints
+from polycal._validation import check_integer, check_proba
+from polycal.auditors._amplify import AMPLIFICATIONS, amplified_gains
+from polycal.kernels._base import Kernel
+from polycal.kernels.products import kernel_times
+from polycal.kernels.radial import Gaussian
+from polycal.kernels.saved import unpack_kernel
+from polycal.sample import Sample, row_blocks
+from polycal.states._base import State
+from polycal.states._bottom import BottomRows, KeyedRows
+from polycal.states._keys import row_keys
+from polycal.states._landmarks import LandmarkSums, landmark_coefficients
+from polycal.storage.model import Arrays
+from polycal.witness.kernel import KernelWitness
+
+_PURPOSE = 2
+_DEFAULT_KERNEL = Gaussian(0.2)
+# Rows whose keys are among this share of all keys may be held back to choose the amplification.
+_SHARE_HELD_BACK = 4
+
+
+class KernelState(State):
+    r"""The kernel auditor on any number of rows: one D x k matrix of sums, with D landmarks.
+
+    Parameters
+    ----------
+    landmarks : array-like of shape (n_landmarks, n_classes)
+        Predictions whose likenesses serve as features: say, the mean prediction for each most likely class, and a
+        few hundred rows drawn at random (see `SketchState`). Sums are accumulated in float64, products computed in
+        the dtype of the landmarks.
+    kernel : Kernel, default Gaussian(0.2)
+        What "alike" means.
+    n_held_back : int, default 4096
+        Rows kept to choose the amplification on, at most a quarter of all. 0: no amplification.
+    random_state : int, default 0
+        Seed of the choice of those rows.
+
+    See Also
+    --------
+    KernelAuditor : All pairs of rows, at a cost of the square of their number.
+
+    Notes
+    -----
+    With landmarks :math:`u_1, \dots, u_D`, :math:`\mathbf k(v) = (\ker(u_j, v))_j` and K the kernel matrix of the
+    landmarks, the state is :math:`A = \sum_i \mathbf k(v_i) z_i^T`: additive, and independent of K. `finish` returns
+    the best witness of the unit ball of the span of the landmarks' features (Nystrom's approximation [1]_),
+
+    .. math:: w_\ell(v) = \frac{\mathbf k(v)^T K^{-1} A_\ell}{\lambda_\ell s}, \qquad
+              \lambda_\ell^2 = A_\ell^T K^{-1} A_\ell,
+
+    which is the projection of the kernel auditor's own witness onto that span, and a `KernelWitness` like it, with
+    the landmarks as its points. It stays in [-1, 1] for the same reason, also with the small ridge that is added to K:
+    the norm of the sum before scaling is at most :math:`\lambda_\ell`. The amplification is chosen on rows held
+    back from the sums; then these are added too. An approximation here never endangers a finding, because findings
+    are judged on other rows.
+
+    Chosen by measurement (50,000 rows of 100 classes): 500 landmarks keep 96 % of the exact auditor's held-out
+    correlation at a few hundredths of its time, 500 random Fourier features 86 %. With 1,000 classes the means of the
+    most likely classes keep 98 % (rows drawn at random: 57 %).
+    Cost: 4 n D k multiply-adds; memory: D k numbers and the rows held back.
+
+    References
+    ----------
+    .. [1] Williams and Seeger (2001), "Using the Nystrom method to speed up kernel machines".
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> from polycal.states.kernel import KernelState
+    >>> fit, fresh = pc.datasets.load_fashion("calibration"), pc.datasets.load_fashion("evaluation")
+    >>> state = KernelState(fit.proba[:200])
+    >>> for start in range(0, 4000, 1000):
+    ...     part = slice(start, start + 1000)
+    ...     _ = state.update(fit.labels[part], fit.proba[part])
+    >>> state.finish().correlation(fresh) > 0.03
+    True
+    """
+
+    family: ClassVar[str] = "kernel"
+
+    def __init__(
+        self,
+        landmarks: Any,
+        kernel: Kernel = _DEFAULT_KERNEL,
+        *,
+        n_held_back: int = 4096,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__()
+        if not isinstance(kernel, Kernel):
+            raise TypeError(f"kernel must be a kernel such as Gaussian(0.2); got {kernel!r}.")
+        self.landmarks = np.unique(check_proba(landmarks, name="landmarks")[0], axis=0)
+        self.kernel = kernel.resolve(self.landmarks)
+        self.random_state = check_integer(random_state, "random_state", minimum=0)
+        self.n_held_back = check_integer(n_held_back, "n_held_back", minimum=0)
+        self._held_back = BottomRows(n_held_back)
+        self._sums = LandmarkSums.zero(*self.landmarks.shape)
+
+    def finish(self) -> KernelWitness:
+        """The witness found in all rows."""
+        n_classes = self._seen()
+        held_back, sums = self._held_back.rows, self._sums
+        amplification = 1.0
+        if held_back is not None:
+            amplification = self._amplification(held_back)
+            sums = sums + self._products(held_back.proba, held_back.labels, held_back.weight)
+        coefficients, norms = landmark_coefficients(self.kernel, self.landmarks, sums)
+        return KernelWitness(
+            self.kernel,
+            self.landmarks,
+            coefficients.astype(self.landmarks.dtype),
+            norms / (self.total_weight * np.sqrt(self.kernel.bound)),
+            amplification,
+            n_classes,
+            self.class_names,
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """Kernel, landmarks (their checksum), and how rows are held back."""
+        return {
+            "kernel": self.kernel.describe(),
+            "landmarks": hashlib.sha256(self.landmarks.tobytes()).hexdigest(),
+            "n_held_back": self.n_held_back,
+            "random_state": self.random_state,
+        }
+
+    def arrays(self) -> Arrays:
+        """Kernel, landmarks, sums and the rows held back."""
+        return {
+            **self.kernel.state(),
+            "landmarks": self.landmarks,
+            "matrix": self._sums.matrix,
+            "absolute": self._sums.absolute,
+            **self._held_back.arrays(),
+        }
+
+    @classmethod
+    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
+        """A state from what was saved."""
+        size, seed = int(parameters["n_held_back"]), int(parameters["random_state"])
+        state = cls(arrays["landmarks"], unpack_kernel(arrays), n_held_back=size, random_state=seed)
+        state._sums = LandmarkSums(arrays["matrix"], arrays["absolute"])
+        state._held_back = BottomRows.rebuild(size, arrays)
+        return state
+
+    def _open(self, n_classes: int) -> None:
+        if n_classes != self.landmarks.shape[1]:
+            raise ValueError(
+                f"the chunk has {n_classes} classes but the landmarks have {self.landmarks.shape[1]}."
+            )
+
+    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:
+        keys = row_keys(rows, self.random_state, _PURPOSE)
+        candidate = keys < np.uint64((2**64 - 1) // _SHARE_HELD_BACK)
+        chosen = self._held_back.below(keys)
+        chosen = chosen[candidate[chosen] & (weight[chosen] > 0)] if self.n_held_back else chosen[:0]
+        summed = np.ones(keys.size, dtype=np.bool_)
+        summed[chosen] = False
+        self._sums += self._products(sample.proba[summed], sample.labels[summed], weight[summed])
+        self._hold_back(KeyedRows(sample.proba[chosen], sample.labels[chosen], weight[chosen], keys[chosen]))
+
+    def _merge(self, other: "KernelState") -> None:
+        self._sums += other._sums
+        if other._held_back.rows is not None:
+            self._hold_back(other._held_back.rows)
+
+    def _hold_back(self, rows: KeyedRows) -> None:
+        """Keep the rows, as far as there is room; those that have to go are added to the sums."""
+        if rows.keys.size:
+            out = self._held_back.admit(rows)
+            self._sums += self._products(out.proba, out.labels, out.weight)
+
+    def _products(self, proba: Floats, labels: Ints, weight: Float64s) -> LandmarkSums:
+        """The sums over some rows."""
+        sums = LandmarkSums.zero(*self.landmarks.shape)
+        for rows in row_blocks(proba.shape[0], max(self.landmarks.shape)):
+            points = proba[rows].astype(self.landmarks.dtype, copy=False)
+            residual = _residual(points, labels[rows], weight[rows])
+            sums.matrix += self.kernel.block(self.landmarks, points) @ residual
+            sums.absolute += np.abs(residual).sum(axis=0, dtype=np.float64)
+        return sums
+
+    def _amplification(self, rows: KeyedRows) -> float:
+        """The amplification that suits rows that are not in the sums."""
+        coefficients, _ = landmark_coefficients(self.kernel, self.landmarks, self._sums)
+        points = rows.proba.astype(self.landmarks.dtype, copy=False)
+        values = kernel_times(self.kernel, self.landmarks, coefficients, at=points)
+        residual = _residual(points, rows.labels, rows.weight)
+        gains = amplified_gains(residual, values, np.ones(values.shape[1]))
+        return float(AMPLIFICATIONS[np.argmax(gains)]) if gains.max() > 0 else 1.0
+
+
+def _residual(proba: Floats, labels: Ints, weight: Float64s) -> Floats:
+    """``weight_i (y_i - v_i)``, in the dtype of the predictions."""
+    residual: Floats = -proba
+    residual[np.arange(labels.size), labels] += 1
+    residual *= weight.astype(proba.dtype)[:, None]
+    return residual

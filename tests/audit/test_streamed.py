@@ -1,0 +1,215 @@
+"""The audit in chunks: the same object, the same numbers, bounded memory."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import polycal as pc
+from polycal._audit.bundle import Bundle, in_fit_half
+from polycal._audit.streamed import audit_stream
+from polycal.io.chunks import PredictionFiles
+from polycal.states.scores import ScoreState
+
+GROUPS = {
+    "footwear": ["Sandal", "Sneaker", "Ankle_boot"],
+    "tops": ["T-shirt/top", "Pullover", "Shirt", "Coat"],
+}
+
+
+@pytest.fixture(scope="module")
+def example():
+    return pc.datasets.load_fashion("evaluation")
+
+
+@pytest.fixture(scope="module")
+def folder(example, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stream")
+    for i, (start, stop) in enumerate([(0, 4000), (4000, 4001), (4001, 10_000)]):
+        part = example.take(slice(start, stop))
+        pc.write_predictions(
+            folder / f"{i}.parquet", part.labels, part.proba, class_names=example.class_names
+        )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def streamed(folder):
+    return audit_stream(folder, groups=GROUPS)
+
+
+@pytest.fixture(scope="module")
+def in_memory(example):
+    return pc.audit(example.labels, example.proba, class_names=example.class_names, groups=GROUPS)
+
+
+def test_everything_measured_is_that_of_the_audit_in_memory(streamed, in_memory):
+    assert (streamed.n_samples, streamed.n_classes) == (in_memory.n_samples, in_memory.n_classes)
+    assert streamed.n_fit + streamed.n_judge == 10_000
+    assert streamed.scores == pytest.approx(in_memory.scores)
+    ours = {q.name: q for q in streamed.classes}
+    for theirs in in_memory.classes:
+        found = ours[theirs.name]
+        assert found.smooth_error == pytest.approx(theirs.smooth_error, abs=2.0**-11)
+        assert (found.predicted, found.frequency) == pytest.approx((theirs.predicted, theirs.frequency))
+        assert found.chance == pytest.approx(theirs.chance)
+        assert found.classes == theirs.classes
+    for found, theirs in zip(streamed.groups, in_memory.groups, strict=True):
+        assert found.smooth_error == pytest.approx(theirs.smooth_error, abs=2.0**-17)
+        assert found.noise_floor == pytest.approx(theirs.noise_floor, rel=0.3)
+        assert found.name == theirs.name
+    errors = {e.estimate.notion.name: e for e in in_memory.errors}
+    for found in streamed.errors:
+        theirs = errors[found.estimate.notion.name]
+        assert found.estimate.value <= theirs.estimate.value + 1e-12
+        assert found.estimate.kind == "lower bound"
+        if theirs.estimate.notion.name == "confidence":
+            assert found.estimate.value == pytest.approx(theirs.estimate.value, abs=2e-5)
+            assert found.noise_floor == pytest.approx(theirs.noise_floor, rel=0.4)
+
+
+def test_what_is_found_is_proven_on_all_judging_rows(streamed, example):
+    assert {f.source for f in streamed.findings} == {"confidence", "classwise", "subset-smooth", "kernel"}
+    judging = example.take(~in_fit_half(_places(), 0))
+    assert judging.n_samples == streamed.n_judge
+    for finding in streamed.findings:
+        expected = pc.certify(finding.witness, judging.labels, judging.proba)
+        assert finding.certificate.estimate == pytest.approx(expected.estimate, abs=1e-6)
+        assert finding.certificate.lower_bound == pytest.approx(expected.lower_bound, abs=1e-4)
+        assert finding.certificate.n_samples == judging.n_samples
+        assert 0 < finding.reading.share <= 1
+    assert streamed.worst.significant
+
+
+def _places():
+    """The places of the rows of the three files."""
+    return np.concatenate([number * 2**40 + np.arange(n) for number, n in enumerate((4000, 1, 5999))])
+
+
+def test_chunks_and_threads_do_not_matter(streamed, folder, monkeypatch):
+    monkeypatch.setattr(PredictionFiles, "chunk_rows", 977)
+    again = audit_stream(folder, groups=GROUPS, n_jobs=1)
+    assert [f.source for f in again.findings] == [f.source for f in streamed.findings]
+    for ours, theirs in zip(again.findings, streamed.findings, strict=True):
+        assert ours.certificate.lower_bound == pytest.approx(theirs.certificate.lower_bound, abs=1e-4)
+    assert [q.name for q in again.classes] == [q.name for q in streamed.classes]
+
+
+def test_it_reports_like_any_audit(streamed):
+    assert "10,000" in str(streamed) or "10000" in str(streamed)
+    assert streamed.to_dict()["findings"][0]["source"] == streamed.findings[0].source
+    assert "<html" in streamed.to_html()
+
+
+def test_calibrated_predictions_are_left_alone(tmp_path):
+    rng = np.random.default_rng(0)
+    false_alarms = 0
+    for seed in range(20):
+        proba = rng.dirichlet(np.ones(4), 400)
+        labels = (rng.random((400, 1)) > proba.cumsum(axis=1)).sum(axis=1).clip(0, 3)
+        pc.write_predictions(tmp_path / "a.parquet", labels, proba)
+        false_alarms += any(
+            f.significant for f in audit_stream(tmp_path, random_state=seed, alpha=0.1).findings
+        )
+    assert false_alarms <= 5
+
+
+def test_halves_do_not_look_at_the_rows():
+    # All rows alike: a coin that looked at them would put all that happened into one half.
+    fit = in_fit_half(np.arange(10_000), 0)
+    assert 4800 < fit.sum() < 5200
+    assert not np.array_equal(fit, in_fit_half(np.arange(10_000), 1))
+
+
+def test_own_auditors_search_the_sketch(folder):
+    found = audit_stream(folder, auditors={"mine": pc.SubsetAuditor(max_size=2)})
+    assert [f.source for f in found.findings] == ["mine"]
+    assert found.findings[0].witness.members.size <= 2
+
+
+def test_few_rows_are_measured_but_not_searched(tmp_path):
+    pc.write_predictions(tmp_path / "a.parquet", [0, 1], [[0.5, 0.5], [0.2, 0.8]])
+    few = audit_stream(tmp_path)
+    assert (few.n_samples, few.n_fit, few.findings) == (2, 0, ())
+    assert few.worst is None
+
+
+def test_weights_count(tmp_path, example):
+    weight = np.random.default_rng(0).integers(0, 3, 2000).astype(float)
+    part = example.take(slice(0, 2000))
+    pc.write_predictions(tmp_path / "a.parquet", part.labels, part.proba, sample_weight=weight)
+    found = audit_stream(tmp_path)
+    assert found.weighted
+    assert found.scores["brier_score"] == pytest.approx(
+        pc.brier_score(part.labels, part.proba, sample_weight=weight)
+    )
+    assert found.n_fit + found.n_judge == np.count_nonzero(weight)
+
+
+def test_options_are_checked(folder):
+    with pytest.raises(ValueError, match="alpha"):
+        audit_stream(folder, alpha=2)
+    with pytest.raises(TypeError, match="kernel must be"):
+        audit_stream(folder, kernel="gaussian")
+    with pytest.raises(ValueError, match="not one of the class names"):
+        audit_stream(folder, groups={"a": ["no such class"]})
+
+
+def test_bundles_of_other_states_are_no_bundle():
+    bundle = Bundle(0)
+    bundle.add("scores", ScoreState(), "all")
+    with pytest.raises(ValueError, match="no row"):
+        bundle.finish("scores")
+
+
+def _write_large(path, n_rows, n_classes):
+    rng = np.random.default_rng(0)
+    proba = np.lib.format.open_memmap(path, "w+", np.float32, (n_rows, n_classes))
+    labels = np.empty(n_rows, dtype=np.int64)
+    for start in range(0, n_rows, 20_000):
+        block = np.exp(3 * rng.standard_normal((min(20_000, n_rows - start), n_classes), dtype=np.float32))
+        block /= block.sum(axis=1, keepdims=True)
+        proba[start : start + len(block)] = block
+        # Sharper than is right: the label is drawn from the square root of the probabilities, now and then.
+        labels[start : start + len(block)] = np.where(
+            rng.random(len(block)) < 0.7, block.argmax(axis=1), rng.integers(0, n_classes, len(block))
+        )
+    proba.flush()
+    np.save(path.with_name(f"{path.stem}.labels.npy"), labels)
+
+
+# Not getrusage: what it says of a new process includes the process that started it.
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from Linux's /proc")
+@pytest.mark.slow
+def test_the_memory_bound_is_kept(tmp_path):
+    _write_large(tmp_path / "large.npy", 1_500_000, 100)
+    assert (tmp_path / "large.npy").stat().st_size > 512 << 20
+    program = (
+        "import sys; from pathlib import Path; from polycal._audit.streamed import audit_stream; "
+        "audit = audit_stream(sys.argv[1], memory='512MiB'); "
+        "status = Path('/proc/self/status').read_text(); "
+        "print(audit.n_samples, status.split('VmHWM:')[1].split()[0])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "large.npy")],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    n_samples, peak = map(int, done.stdout.split())
+    assert n_samples == 1_500_000
+    assert peak * 1024 < 512 << 20
+
+
+@pytest.mark.slow
+def test_time_is_linear(tmp_path):
+    seconds = {}
+    for n_rows in (10_000, 40_000, 400_000):
+        _write_large(tmp_path / f"{n_rows}.npy", n_rows, 20)
+        start = time.perf_counter()
+        audit_stream(tmp_path / f"{n_rows}.npy")
+        seconds[n_rows] = time.perf_counter() - start
+    assert seconds[400_000] <= 12 * seconds[40_000]

@@ -1,0 +1,186 @@
+"""Files, folders and patterns of files, read chunk by chunk."""
+
+import numpy as np
+import pytest
+
+import polycal as pc
+from polycal.io.chunks import PredictionFiles, open_predictions, parse_memory
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def gather(files):
+    """All rows of all chunks, in order."""
+    chunks = list(files)
+    assert len({row for chunk in chunks for row in chunk.rows.tolist()}) == sum(
+        chunk.sample.n_samples for chunk in chunks
+    )
+    weights = [chunk.sample.sample_weight for chunk in chunks]
+    return (
+        np.concatenate([chunk.sample.labels for chunk in chunks]),
+        np.concatenate([chunk.sample.proba for chunk in chunks]),
+        None if weights[0] is None else np.concatenate(weights),
+    )
+
+
+def small_chunks(files, monkeypatch, n_rows=7):
+    monkeypatch.setattr(PredictionFiles, "chunk_rows", n_rows)
+    return files
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npy", ".npz", ".csv", ".feather"])
+def test_chunks_are_the_file(suffix, tmp_path, predictions, monkeypatch):
+    path = tmp_path / f"all{suffix}"
+    pc.write_predictions(
+        path,
+        predictions.labels,
+        predictions.proba,
+        sample_weight=predictions.weight,
+        class_names=predictions.names,
+    )
+    files = small_chunks(open_predictions(path), monkeypatch)
+    assert (files.n_classes, files.class_names) == (4, predictions.names)
+    for _ in range(2):
+        labels, proba, weight = gather(files)
+        np.testing.assert_array_equal(labels, predictions.labels)
+        np.testing.assert_allclose(proba, predictions.proba, atol=1e-15)
+        np.testing.assert_allclose(weight, predictions.weight)
+
+
+def test_folders_patterns_and_lists(tmp_path, make_predictions):
+    parts = [make_predictions(seed=seed) for seed in range(3)]
+    (tmp_path / "deep").mkdir()
+    places = [tmp_path / "0.parquet", tmp_path / "1.npy", tmp_path / "deep" / "2.parquet"]
+    for place, part in zip(places, parts, strict=True):
+        pc.write_predictions(place, part.labels, part.proba, class_names=part.names)
+    (tmp_path / "notes.txt").write_text("no predictions")
+    (tmp_path / "_hidden.parquet").write_bytes(b"no predictions either")
+    expected = np.concatenate([part.proba for part in parts])
+    np.testing.assert_array_equal(gather(open_predictions(tmp_path))[1], expected)
+    np.testing.assert_array_equal(gather(open_predictions(places))[1], expected)
+    assert open_predictions(tmp_path / "**" / "[0-9].parquet").paths == (places[0], places[2])
+    with pytest.raises(FileNotFoundError, match="no file has such a name"):
+        open_predictions(tmp_path / "*.feather")
+    with pytest.raises(FileNotFoundError, match="did you mean"):
+        open_predictions(tmp_path / "0.parqet")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="no file of predictions"):
+        open_predictions(tmp_path / "empty")
+
+
+def test_labels_mean_what_they_mean_in_the_whole_file(tmp_path, monkeypatch):
+    # The classes are called 1 and 0; the labels 0, 1 and 2 are positions, because 2 is no name.
+    columns = {"label": [1, 1, 1, 1, 2], "1": [0.5] * 5, "0": [0.25] * 5, "x": [0.25] * 5}
+    path = tmp_path / "odd.parquet"
+    pq.write_table(pa.table(columns), path)
+    files = small_chunks(open_predictions(path), monkeypatch, n_rows=2)
+    np.testing.assert_array_equal(gather(files)[0], pc.read_predictions(path).labels)
+    np.testing.assert_array_equal(gather(files)[0], [1, 1, 1, 1, 2])
+
+
+def test_lists_and_parts(tmp_path, monkeypatch):
+    proba = np.random.default_rng(0).dirichlet(np.ones(3), 20).astype(np.float32)
+    evaluation = np.arange(20) % 3 == 0
+    schema = pa.schema(
+        [("proba", pa.list_(pa.float32())), ("label", pa.string()), ("evaluation", pa.bool_())],
+        metadata={"class_names": '["a", "b", "c"]'},
+    )
+    columns = [proba.tolist(), list("abcab" * 4), evaluation.tolist()]
+    table = pa.table(dict(zip(schema.names, columns, strict=True)), schema=schema)
+    path = tmp_path / "lists.parquet"
+    pq.write_table(table, path, row_group_size=8)
+    for part in ("all", "evaluation", "calibration"):
+        files = small_chunks(open_predictions(path, part=part), monkeypatch, n_rows=4)
+        labels, rows, _ = gather(files)
+        expected = pc.read_predictions(path, part=part)
+        np.testing.assert_array_equal(labels, expected.labels)
+        np.testing.assert_array_equal(rows, expected.proba)
+
+
+def test_a_file_that_does_not_mark_parts_has_none(tmp_path, predictions):
+    pc.write_predictions(tmp_path / "a.parquet", predictions.labels, predictions.proba)
+    with pytest.raises(ValueError, match=r"a\.parquet.*does not mark its parts"):
+        list(open_predictions(tmp_path, part="evaluation"))
+
+
+def test_files_without_rows_are_passed_over(tmp_path, predictions):
+    pq.write_table(
+        pa.table({"label": pa.array([], pa.int64()), "0": pa.array([], pa.float64())}), tmp_path / "0.parquet"
+    )
+    with pytest.raises(ValueError, match="no row"):
+        open_predictions(tmp_path)
+    pc.write_predictions(tmp_path / "1.parquet", predictions.labels, predictions.proba)
+    assert gather(open_predictions(tmp_path))[1].shape == predictions.proba.shape
+
+
+def test_other_classes_are_named(tmp_path, make_predictions):
+    part = make_predictions()
+    pc.write_predictions(tmp_path / "0.parquet", part.labels, part.proba, class_names=part.names)
+    names = [*part.names[:2], part.names[3], part.names[2]]
+    pc.write_predictions(tmp_path / "1.parquet", part.labels, part.proba, class_names=names)
+    with pytest.raises(ValueError, match=r"1\.parquet: class 2 of the chunk is 'class 3' but was 'émeu'"):
+        open_predictions(tmp_path)
+    few = make_predictions(n_classes=3)
+    pc.write_predictions(tmp_path / "1.parquet", few.labels, few.proba, class_names=few.names)
+    with pytest.raises(ValueError, match=r"1\.parquet: has 3 classes but the files before have 4"):
+        open_predictions(tmp_path)
+
+
+def test_a_corrupt_file_is_named(tmp_path, make_predictions):
+    for number in range(3):
+        part = make_predictions(n_samples=500, seed=number)
+        pc.write_predictions(tmp_path / f"{number}.parquet", part.labels, part.proba)
+    whole = (tmp_path / "1.parquet").read_bytes()
+    (tmp_path / "1.parquet").write_bytes(whole[:-20])
+    with pytest.raises(ValueError, match=r"1\.parquet: cannot be read as Parquet"):
+        open_predictions(tmp_path)
+    # A flipped byte within the pages of the last column.
+    middle = len(whole) // 2
+    (tmp_path / "1.parquet").write_bytes(whole[:middle] + bytes([whole[middle] ^ 4]) + whole[middle + 1 :])
+    with pytest.raises(ValueError, match=r"1\.parquet"):
+        list(open_predictions(tmp_path))
+
+
+def test_a_bad_row_is_named(tmp_path, monkeypatch):
+    proba = np.full((20, 2), 0.5)
+    proba[13] = 0.4
+    columns = {"label": np.zeros(20, dtype=int), "a": proba[:, 0], "b": proba[:, 1]}
+    pq.write_table(pa.table(columns), tmp_path / "bad.parquet")
+    files = small_chunks(open_predictions(tmp_path), monkeypatch, n_rows=10)
+    with pytest.raises(ValueError, match=r"bad\.parquet: rows from 10: y_proba\[3\] does not sum to 1"):
+        list(files)
+
+
+def test_labels_are_needed(tmp_path, predictions):
+    pc.write_predictions(tmp_path / "a.parquet", None, predictions.proba)
+    with pytest.raises(ValueError, match="has no labels"):
+        list(open_predictions(tmp_path))
+    pq.write_table(pa.table({"label": [0, None], "a": [0.5, 0.5], "b": [0.5, 0.5]}), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="column 'label' is null"):
+        list(open_predictions(tmp_path))
+
+
+def test_memory_as_text():
+    assert parse_memory("1GiB") == 1 << 30
+    assert parse_memory("1.5 GB") == 3 << 29
+    assert parse_memory("600m") == 600 << 20
+    assert parse_memory(1 << 30) == 1 << 30
+    for bad in ("lots", "1MiB", 5, True, "1XB"):
+        with pytest.raises(ValueError, match="memory must be"):
+            parse_memory(bad)
+
+
+def test_less_memory_gives_smaller_chunks(tmp_path, predictions):
+    pc.write_predictions(tmp_path / "a.parquet", predictions.labels, predictions.proba)
+    small, large = (open_predictions(tmp_path, memory=memory) for memory in ("512MiB", "8GiB"))
+    wide = PredictionFiles(small.paths, 100_000, None, small.memory)
+    assert 1 <= wide.chunk_rows < small.chunk_rows <= large.chunk_rows
+
+
+def test_large_files_of_other_formats_are_refused(tmp_path, predictions, monkeypatch):
+    path = tmp_path / "a.csv"
+    pc.write_predictions(path, predictions.labels, predictions.proba)
+    monkeypatch.setattr("polycal.io._chunk_readers._WHOLE_SHARE", 1 << 30)
+    with pytest.raises(ValueError, match=r"a\.csv: \.csv files are read whole"):
+        open_predictions(path)

@@ -1,0 +1,65 @@
+"""Every state, with a way to compare what two of them finish with."""
+
+import numpy as np
+
+from polycal.functions import LipschitzFunction
+from polycal.kernels.multinomial import Multinomial
+from polycal.states.binned import BinnedState
+from polycal.states.certificate import CertificateState
+from polycal.states.classes import ClassesState
+from polycal.states.kernel import KernelState
+from polycal.states.question import QuestionState
+from polycal.states.reading import ReadingState
+from polycal.states.scores import ScoreState
+from polycal.states.sketch import SketchState
+from polycal.witness.question import SubsetWitness
+
+
+def _witness(n_classes):
+    phi = LipschitzFunction(np.array([0.0, 0.4, 1.0]), np.array([0.3, -0.1, 0.5]))
+    return SubsetWitness(np.array([0]), phi, n_classes)
+
+
+def _landmarks(n_classes):
+    return np.random.default_rng(5).dirichlet(np.full(n_classes, 0.5), 6)
+
+
+# From a number of classes to a state.
+MAKERS = {
+    "scores": lambda k: ScoreState(),
+    "binned": lambda k: BinnedState(7),
+    "confidence": lambda k: QuestionState(),
+    "subset": lambda k: QuestionState([0]),
+    "compacted": lambda k: QuestionState([0], resolution=0.03),
+    "classes": lambda k: ClassesState(resolution=0.05),
+    "reading": lambda k: ReadingState([0], 0.1, 0.6),
+    "certificate": lambda k: CertificateState(_witness(k)),
+    "sketch": lambda k: SketchState(5, random_state=3),
+    "kernel": lambda k: KernelState(_landmarks(k), n_held_back=3),
+    "multinomial": lambda k: KernelState(_landmarks(k), Multinomial(3), n_held_back=0),
+}
+
+
+def numbers(state):
+    """What a state finishes with, as one flat array."""
+    result = state.finish()
+    match state:
+        case ScoreState():
+            return np.array(list(result.values()))
+        case BinnedState():
+            parts = [result.confidence, *result.classes]
+            return np.concatenate([[c.error("l1"), c.error("max"), *c.mass, *c.count] for c in parts])
+        case QuestionState():
+            return np.array([result.value, result.bound, result.predicted, result.frequency, result.chance])
+        case ReadingState():
+            return np.array([result.predicted, result.observed, result.share])
+        case ClassesState():
+            return np.array([[q.value, q.bound, q.predicted, q.frequency] for q in result]).ravel()
+        case CertificateState():
+            return np.array([result.estimate, result.lower_bound, result.p_value, result.std_error])
+        case SketchState():
+            return np.concatenate([result.proba.ravel(), result.labels, result.mass])
+        case KernelState():
+            at = np.random.default_rng(9).dirichlet(np.ones(state.n_classes), 8)
+            return np.append(result.evaluate(at).ravel(), result.amplification)
+    raise TypeError(state)

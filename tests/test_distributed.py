@@ -1,0 +1,186 @@
+"""Audits and recalibration on Dask: local threads, and a real cluster of two processes."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import polycal as pc
+from polycal import distributed
+from polycal._audit.streamed import audit_stream
+from polycal.io.chunks import open_predictions
+
+pa = pytest.importorskip("pyarrow")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+dask_distributed = pytest.importorskip("distributed")
+pd = pytest.importorskip("pandas")
+
+GROUPS = {"footwear": ["Sandal", "Sneaker", "Ankle_boot"]}
+SIZES = (1500, 0, 1, 2499)
+
+
+@pytest.fixture(scope="module")
+def example():
+    return pc.datasets.load_fashion("evaluation").take(slice(0, sum(SIZES)))
+
+
+@pytest.fixture(scope="module")
+def frame(example):
+    frame = pd.DataFrame(example.proba, columns=list(example.class_names))
+    return frame.assign(label=np.array(example.class_names)[example.labels])
+
+
+@pytest.fixture(scope="module")
+def folder(frame, tmp_path_factory):
+    """Uneven files, one of them without rows."""
+    folder = tmp_path_factory.mktemp("files")
+    for number, (start, size) in enumerate(zip(np.cumsum([0, *SIZES]), SIZES, strict=False)):
+        frame.iloc[start : start + size].to_parquet(folder / f"{number}.parquet", index=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        dask_distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        dask_distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def expected(folder):
+    return audit_stream(folder, groups=GROUPS)
+
+
+def assert_same(found, expected, *, places=True):
+    """The same audit to rounding; without the same places of rows, only what all rows have in common."""
+    assert found.n_samples == expected.n_samples
+    assert found.scores == pytest.approx(expected.scores)
+    for ours, theirs in zip(found.classes + found.groups, expected.classes + expected.groups, strict=True):
+        assert ours.name == theirs.name
+        assert (ours.smooth_error, ours.predicted, ours.chance) == pytest.approx(
+            (theirs.smooth_error, theirs.predicted, theirs.chance)
+        )
+    assert {f.source for f in found.findings} == {f.source for f in expected.findings}
+    if places:
+        assert (found.n_fit, found.n_judge) == (expected.n_fit, expected.n_judge)
+        for ours, theirs in zip(found.findings, expected.findings, strict=True):
+            assert ours.certificate.estimate == pytest.approx(theirs.certificate.estimate, abs=1e-5)
+            assert ours.certificate.lower_bound == pytest.approx(theirs.certificate.lower_bound, abs=1e-4)
+
+
+def test_files_on_a_cluster_give_the_numbers_of_the_stream(client, folder, expected):
+    assert_same(distributed.audit(folder, client=client, groups=GROUPS), expected)
+
+
+def test_files_on_threads_and_at_an_address(client, folder, expected):
+    assert_same(distributed.audit(str(folder / "*.parquet"), groups=GROUPS), expected)
+    address = client.scheduler.address
+    assert_same(distributed.audit(folder, client=address, groups=GROUPS), expected)
+
+
+def test_frames_and_arrays_give_the_same_numbers(client, frame, example, expected):
+    # Uneven partitions, the second of them empty.
+    pieces = dd.from_pandas(frame, npartitions=3)
+    none = pieces.partitions[1].map_partitions(lambda part: part.iloc[:0], meta=frame)
+    uneven = dd.concat([pieces.partitions[0], none, pieces.partitions[1], pieces.partitions[2]])
+    found = distributed.audit(uneven, client=client, groups=GROUPS)
+    assert_same(found, expected, places=False)
+    arrays = (
+        da.from_array(example.labels, chunks=900),
+        da.from_array(example.proba, chunks=(1700, 4)),
+    )
+    found = distributed.audit(arrays, client=client, groups=GROUPS, class_names=example.class_names)
+    assert_same(found, expected, places=False)
+    weighted = (example.labels, arrays[1], np.full(example.n_samples, 2.0))
+    found = distributed.audit(weighted, groups=GROUPS, class_names=example.class_names)
+    assert found.weighted
+    assert_same(found, expected, places=False)
+
+
+def test_a_worker_that_dies_loses_nothing(client, frame, expected, tmp_path):
+    flag = tmp_path / "died"
+
+    def deadly(part, flag=flag, end=signal.SIGKILL):
+        if not flag.exists() and len(part):
+            flag.touch()
+            os.kill(os.getpid(), end)
+        return part
+
+    pieces = dd.from_pandas(frame, npartitions=5).map_partitions(deadly, meta=frame)
+    found = distributed.audit(pieces, client=client, groups=GROUPS)
+    assert flag.exists()
+    assert_same(found, expected, places=False)
+    again = distributed.audit(pieces, groups=GROUPS)
+    assert_same(found, again)
+
+
+def test_a_corrupt_file_is_named(client, folder, tmp_path):
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    whole = (tmp_path / "3.parquet").read_bytes()
+    (tmp_path / "3.parquet").write_bytes(whole[:-9])
+    with pytest.raises(ValueError, match=r"3\.parquet: cannot be read as Parquet"):
+        distributed.audit(tmp_path, client=client)
+    # Damage that only a worker will see.
+    (tmp_path / "3.parquet").write_bytes(whole)
+    opened = open_predictions(tmp_path)
+    middle = len(whole) // 2
+    (tmp_path / "3.parquet").write_bytes(whole[:middle] + b"\xff" * 64 + whole[middle + 64 :])
+    with pytest.raises(ValueError, match=r"3\.parquet"):
+        distributed.audit(opened, client=client)
+
+
+def test_bad_rows_are_named_by_partition(client, frame):
+    bad = frame.copy()
+    bad.iloc[-1, 0] += 0.5
+    with pytest.raises(ValueError, match=r"partition 1: y_proba\[1999\] does not sum to 1"):
+        distributed.audit(dd.from_pandas(bad, npartitions=2), client=client)
+
+
+@pytest.mark.parametrize("source", ["files", "frame"])
+def test_recalibration(client, folder, frame, example, source, tmp_path):
+    data = folder if source == "files" else dd.from_pandas(frame, npartitions=3)
+    calibrator = distributed.fit_calibrator(pc.TemperatureScaling(), data, client=client, n_rows=1000)
+    everything = distributed.fit_calibrator(pc.TemperatureScaling(), data, client=client)
+    alone = pc.TemperatureScaling().fit(example.proba, example.labels)
+    at = example.proba[:50]
+    np.testing.assert_allclose(everything.predict_proba(at), alone.predict_proba(at), atol=1e-4)
+    files = distributed.apply_calibrator(calibrator, data, tmp_path / "out", client=client)
+    assert all(file.parent == tmp_path / "out" for file in files)
+    written = [pc.read_predictions(file) for file in files]
+    assert written[0].class_names == example.class_names
+    np.testing.assert_array_equal(np.concatenate([part.labels for part in written]), example.labels)
+    np.testing.assert_allclose(
+        np.concatenate([part.proba for part in written]), calibrator.predict_proba(example.proba), atol=1e-6
+    )
+    # Three of the four files have rows.
+    assert len(files) == 3
+
+
+def test_what_cannot_be_distributed_is_refused(example):
+    with pytest.raises(TypeError, match="data must be files"):
+        distributed.audit((example.labels, example.proba))
+    labels, proba = da.from_array(example.labels), da.from_array(example.proba)
+    with pytest.raises(TypeError, match="client must be"):
+        distributed.audit((labels, proba), client=3)
+    with pytest.raises(ValueError, match="one entry per row"):
+        distributed.audit((labels[:-1], proba))
+    with pytest.raises(ValueError, match="do not mark their parts"):
+        distributed.audit((labels, proba), part="evaluation")
+    with pytest.raises(ValueError, match="class_names has 1 names"):
+        distributed.audit((labels, proba), class_names=["a"])
+
+
+def test_arrays_of_unknown_size(frame, expected):
+    pieces = dd.from_pandas(frame, npartitions=3)
+    names = [name for name in frame.columns if name != "label"]
+    codes = pieces.label.map(names.index, meta=("label", int))
+    arrays = (codes.values, pieces[names].values)
+    found = distributed.audit(arrays, class_names=names, groups=GROUPS)
+    assert_same(found, expected, places=False)
