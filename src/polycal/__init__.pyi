@@ -1,4 +1,5 @@
 from . import datasets as datasets
+from . import distributed as distributed
 from . import hardness as hardness
 from . import plots as plots
 from ._audit.facade import audit as audit
@@ -6,6 +7,7 @@ from ._audit.result import Audit as Audit
 from ._audit.result import Finding as Finding
 from ._audit.result import MeasuredError as MeasuredError
 from ._audit.result import QuestionError as QuestionError
+from ._audit.streamed import audit_stream as audit_stream
 from ._compare import ComparedMethod as ComparedMethod
 from ._compare import Comparison as Comparison
 from ._compare import compare_calibrators as compare_calibrators
@@ -54,6 +56,8 @@ from .inference.kernel_error import kernel_test as kernel_test
 from .inference.reading import Reading as Reading
 from .inference.redraw import CalibrationTest as CalibrationTest
 from .inference.redraw import calibration_test as calibration_test
+from .io.chunks import PredictionFiles as PredictionFiles
+from .io.chunks import open_predictions as open_predictions
 from .io.groups import read_groups as read_groups
 from .io.objects import load as load
 from .io.predictions import read_predictions as read_predictions
@@ -93,6 +97,16 @@ from .scores import log_loss as log_loss
 from .smooth import SmoothCurve as SmoothCurve
 from .smooth import smooth_calibration_curve as smooth_calibration_curve
 from .smooth import smooth_calibration_error as smooth_calibration_error
+from .states._base import State as State
+from .states._cells import QuestionSummary as QuestionSummary
+from .states.binned import BinnedErrors as BinnedErrors
+from .states.binned import BinnedState as BinnedState
+from .states.certificate import CertificateState as CertificateState
+from .states.classes import ClassesState as ClassesState
+from .states.kernel import KernelState as KernelState
+from .states.question import QuestionState as QuestionState
+from .states.scores import ScoreState as ScoreState
+from .states.sketch import SketchState as SketchState
 from .witness._base import Witness as Witness
 from .witness.decision import DecisionWitness as DecisionWitness
 from .witness.full_smooth import FullSmoothWitness as FullSmoothWitness

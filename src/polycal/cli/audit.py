@@ -3,15 +3,15 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import polycal as pc
-from polycal.cli.inputs import read_calibrator, read_sample
+from polycal.cli.inputs import is_stream, read_calibrator, read_sample, shown
 from polycal.cli.options import (
     AlphaOption,
-    FileArgument,
+    FilesArgument,
     GroupsOption,
     JobsOption,
     JsonOption,
@@ -47,10 +47,22 @@ FailOption = Annotated[
         help="Exit with code 1 if the error of some question is proven to be larger: a gate for CI.",
     ),
 ]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option("--memory", metavar="SIZE", help="Read in chunks and use no more than this, such as 1GiB."),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Run on the Dask cluster of this scheduler, such as tcp://host:8786; its workers must see the files.",
+    ),
+]
 
 
 def audit(
-    file: FileArgument,
+    files: FilesArgument,
     *,
     groups: GroupsOption = None,
     part: PartOption = "all",
@@ -61,6 +73,8 @@ def audit(
     alpha: AlphaOption = 0.05,
     seed: SeedOption = 0,
     jobs: JobsOption = -1,
+    memory: MemoryOption = None,
+    scheduler: SchedulerOption = None,
     fail_above: FailOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -69,24 +83,22 @@ def audit(
 
     **Example:** polycal audit preds.npz --groups groups.yaml --part evaluation --html report.html
     """
-    notions = [parse_notion(text) for text in notion] if notion else None
-    named_groups = None if groups is None else pc.read_groups(groups)
-    model = None if calibrator is None else read_calibrator(calibrator)
-    sample = read_sample(file, part)
-    with working(f"auditing {sample.n_samples:,} rows of {sample.n_classes} classes", quiet=quiet):
-        result = pc.audit(
-            sample.labels,
-            sample.proba,
-            notions=notions,
-            groups=named_groups,
-            calibrator=model,
-            sample_weight=sample.sample_weight,
-            class_names=sample.class_names,
-            alpha=alpha,
-            random_state=seed,
-            n_jobs=jobs,
-        )
-    name = "standard input" if file.name == "-" else file.name
+    common = {
+        "groups": None if groups is None else pc.read_groups(groups),
+        "alpha": alpha,
+        "random_state": seed,
+        "n_jobs": jobs,
+    }
+    if memory is not None or scheduler is not None or is_stream(files):
+        if notion or calibrator is not None:
+            raise ValueError(
+                "--notion and --calibrator are for one file that fits into memory; leave them out."
+            )
+        with working(f"auditing {shown(files)} in chunks", quiet=quiet):
+            result = _audit_stream(files, scheduler, common | {"part": part, "memory": memory or "1GiB"})
+    else:
+        result = _audit_file(files[0], part, notion, calibrator, common, quiet=quiet)
+    name = shown(files)
     named = name if part == "all" else f"{name}, {part} rows"
     for path, write in ((html, result.to_html), (markdown, result.to_markdown)):
         if path is not None:
@@ -95,6 +107,32 @@ def audit(
         print_audit(result, as_json=as_json)
     if fail_above is not None and _proven(result) > fail_above:
         raise typer.Exit(FOUND)
+
+
+def _audit_file(
+    file: Path, part: str, notion: list[str] | None, calibrator: Path | None, common: Any, *, quiet: bool
+) -> "pc.Audit":
+    """One file, in memory."""
+    notions = [parse_notion(text) for text in notion] if notion else None
+    model = None if calibrator is None else read_calibrator(calibrator)
+    sample = read_sample(file, part)
+    with working(f"auditing {sample.n_samples:,} rows of {sample.n_classes} classes", quiet=quiet):
+        return pc.audit(
+            sample.labels,
+            sample.proba,
+            notions=notions,
+            calibrator=model,
+            sample_weight=sample.sample_weight,
+            class_names=sample.class_names,
+            **common,
+        )
+
+
+def _audit_stream(files: list[Path], scheduler: str | None, common: Any) -> "pc.Audit":
+    """Many files or large ones, in chunks: here, or where a scheduler sends the work."""
+    if scheduler is None:
+        return pc.audit_stream(files, **common)
+    return pc.distributed.audit(files, client=scheduler, **common)
 
 
 def _proven(result: "pc.Audit") -> float:

@@ -5,6 +5,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import has_magic
 from pathlib import Path
 
 import polycal as pc
@@ -32,6 +33,17 @@ def readable_file(path: Path) -> Iterator[Path]:
             file.write(start)
             shutil.copyfileobj(sys.stdin.buffer, file)
         yield copy
+
+
+def is_stream(files: list[Path]) -> bool:
+    """Whether this is more than one file: several, a folder, or a pattern."""
+    return len(files) > 1 or files[0].is_dir() or (has_magic(str(files[0])) and not files[0].exists())
+
+
+def shown(files: list[Path]) -> str:
+    """What to call the input."""
+    name = "standard input" if files[0] == _STDIN else files[0].name
+    return name if len(files) == 1 else f"{name} and {len(files) - 1} more"
 
 
 def read_sample(path: Path, part: str) -> "pc.Sample":

@@ -5,9 +5,19 @@ from typing import Annotated
 
 import typer
 
+FilesArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...",
+        help="Predictions with labels: .npz, .npy, .csv, .parquet or .feather; - for standard input. Several files, a "
+        "folder or a quoted pattern are read in chunks.",
+    ),
+]
 FileArgument = Annotated[
     Path,
-    typer.Argument(metavar="FILE", help="Predictions with labels: .npz, .npy, .csv, .parquet or .feather."),
+    typer.Argument(
+        metavar="FILE", help="Predictions with labels: .npz, .npy, .csv, .parquet or .feather; or -."
+    ),
 ]
 GroupsOption = Annotated[
     Path | None, typer.Option("--groups", metavar="G", help="Named groups of classes, .yaml or .json.")

@@ -1,0 +1,59 @@
+"""Audits of many files, and within a given memory, as a user runs them."""
+
+import json
+
+import pytest
+
+import polycal as pc
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("month")
+    sample = pc.datasets.load_fashion("evaluation")
+    for day in range(4):
+        rows = slice(2500 * day, 2500 * (day + 1))
+        names = sample.class_names
+        pc.write_predictions(path / f"{day}.parquet", sample.labels[rows], sample.proba[rows], class_names=names)
+    return path
+
+
+@pytest.mark.parametrize("how", ["folder", "pattern", "files"])
+def test_folders_patterns_and_lists_of_files_are_one_audit(run, folder, how):
+    given = {"folder": [folder], "pattern": [folder / "*.parquet"], "files": sorted(folder.iterdir())}[how]
+    done = run("audit", *given, "--json", "--memory", "600MiB")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    sample = pc.datasets.load_fashion("evaluation")
+    assert result["n_samples"] == 10_000
+    assert result["scores"]["log_loss"] == pytest.approx(pc.log_loss(sample.labels, sample.proba))
+    assert any(finding["significant"] for finding in result["findings"])
+
+
+def test_the_gate_for_ci_works_on_streams(run, folder):
+    assert run("audit", folder, "--fail-above", "0.01", "--quiet").returncode == 1
+    assert run("audit", folder, "--fail-above", "0.2", "--quiet").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--memory", "lots"], "lots"),
+        (["--memory", "1KiB"], "memory"),
+        (["--notion", "sigmoid"], "fits into memory"),
+    ],
+)
+def test_bad_options_are_one_line(run, folder, arguments, message):
+    done = run("audit", folder, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_damaged_file_is_named(run, folder, tmp_path):
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "2.parquet").write_bytes((tmp_path / "2.parquet").read_bytes()[:5000])
+    done = run("audit", tmp_path)
+    assert done.returncode == 2
+    assert "2.parquet" in done.stderr
