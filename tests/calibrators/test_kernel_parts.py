@@ -9,8 +9,8 @@ from polycal._validation import check_sample
 from polycal.calibrators._choice import choose
 from polycal.calibrators._fold_path import FoldPath
 from polycal.calibrators._kernel_features import (
-    kernel_steps,
     kernel_features,
+    kernel_steps,
     log_floor,
     ridge_penalty,
 )

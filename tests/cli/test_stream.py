@@ -14,7 +14,9 @@ def folder(tmp_path_factory):
     for day in range(4):
         rows = slice(2500 * day, 2500 * (day + 1))
         names = sample.class_names
-        pc.write_predictions(path / f"{day}.parquet", sample.labels[rows], sample.proba[rows], class_names=names)
+        pc.write_predictions(
+            path / f"{day}.parquet", sample.labels[rows], sample.proba[rows], class_names=names
+        )
     return path
 
 
@@ -28,6 +30,14 @@ def test_folders_patterns_and_lists_of_files_are_one_audit(run, folder, how):
     assert result["n_samples"] == 10_000
     assert result["scores"]["log_loss"] == pytest.approx(pc.log_loss(sample.labels, sample.proba))
     assert any(finding["significant"] for finding in result["findings"])
+
+
+def test_the_report_of_a_stream_has_pictures(run, folder, tmp_path):
+    done = run("audit", folder, "--html", tmp_path / "r.html", "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    page = (tmp_path / "r.html").read_text()
+    assert "random ones of the rows that judged it" in " ".join(page.split())
+    assert "The question everybody asks, on" in page
 
 
 def test_the_gate_for_ci_works_on_streams(run, folder):

@@ -88,8 +88,9 @@ class Picture:
         The question in words.
     classes : tuple of str, or None
         The classes that count as "yes"; None for the question of confidence.
-    rows : {"all", "judged"}
-        A question that was found by a search is drawn on the rows that judged it, never on those searched.
+    rows : {"all", "judged", "sampled"}
+        A question that was found by a search is drawn on the rows that judged it, never on those searched; in the
+        audit of a stream, every question is drawn on a random sample of the rows that judge.
     n_rows : int
         How many rows that is.
     worst_range : tuple of float, or None
@@ -102,7 +103,7 @@ class Picture:
     name: str
     question: str
     classes: tuple[str, ...] | None
-    rows: Literal["all", "judged"]
+    rows: Literal["all", "judged", "sampled"]
     n_rows: int
     worst_range: tuple[float, float] | None
     curves: tuple[QuestionCurve, ...]

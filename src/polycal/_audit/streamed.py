@@ -1,14 +1,16 @@
 """The audit of predictions that are larger than the memory: three passes over chunks of rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from polycal._audit.bundle import Bundle, feed
+from polycal._audit.curves import Picture
 from polycal._audit.findings import MIN_ROWS
-from polycal._audit.result import Audit
+from polycal._audit.pictures import found_pictures, named_pictures
+from polycal._audit.result import Audit, Finding
 from polycal._audit.streamed_results import (
     class_results,
     findings_of,
@@ -39,6 +41,8 @@ from polycal.witness.question import SubsetWitness
 KERNEL = Gaussian(0.2)
 # Cells of the sketch: what the searches can work through in seconds; and their share of the memory.
 _SKETCH_CELLS, _SKETCH_BYTES_PER_CELL = 1 << 23, 48
+# Rows of the pictures: more could not be seen.
+_DRAWN_ROWS = 20_000
 _RESOLUTION = 2.0**-16
 _CLASS_RESOLUTION = 2.0**-10
 
@@ -181,6 +185,7 @@ def run_passes(plan: StreamPlan, run: Pass) -> Audit:
         found = _search(plan, sketch, run)
         judged = run(_judging(plan, found, sketch))
     scores = measured.states["scores"]
+    findings = findings_of(judged, found, plan.alpha)
     return Audit(
         n_samples=scores.n_samples,
         n_classes=plan.n_classes,
@@ -190,11 +195,23 @@ def run_passes(plan: StreamPlan, run: Pass) -> Audit:
         random_state=plan.seed,
         scores=scores.finish(),
         errors=measured_errors(measured, judged, found, plan.class_names, plan.seed),
-        findings=findings_of(judged, found, plan.alpha),
+        findings=findings,
         classes=class_results(measured, plan.class_names),
         groups=group_results(measured, plan.groups, plan.class_names, plan.seed),
         weighted=scores.total_weight != scores.n_samples,
+        pictures=_pictures(plan, measured, findings),
     )
+
+
+def _pictures(plan: StreamPlan, measured: Bundle, findings: Sequence[Finding]) -> tuple[Picture, ...]:
+    """All questions drawn on a random sample of the rows that judge."""
+    if measured.n_judge == 0:
+        return ()
+    series = {"as given": measured.finish("drawn")}
+    level = 1 - plan.alpha
+    first, *groups = named_pictures(series, plan.groups, level, plan.n_jobs)
+    found = found_pictures(series, findings, level)
+    return tuple(replace(picture, rows="sampled") for picture in (first, *found, *groups))
 
 
 def _measuring(plan: StreamPlan) -> Bundle:
@@ -204,6 +221,8 @@ def _measuring(plan: StreamPlan) -> Bundle:
     bundle.add("classes", ClassesState(resolution=_CLASS_RESOLUTION), "all")
     bundle.add("confidence", QuestionState(resolution=_RESOLUTION), "all")
     bundle.add("sketch", SketchState(plan.sketch_rows, random_state=plan.seed), "fit")
+    drawn = min(_DRAWN_ROWS, max(1, plan.sketch_rows // 4))
+    bundle.add("drawn", SketchState(drawn, random_state=plan.seed), "judge")
     for name, members in plan.groups.items():
         bundle.add(f"group {name}", QuestionState(members.tolist(), resolution=_RESOLUTION), "all")
     return bundle

@@ -10,6 +10,7 @@ from polycal.cli.apply import apply
 from polycal.cli.audit import audit
 from polycal.cli.compare import compare
 from polycal.cli.demo import demo
+from polycal.cli.explore import explore
 from polycal.cli.output import BAD_INPUT
 from polycal.cli.recalibrate import recalibrate
 
@@ -19,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for _command in (audit, recalibrate, apply, compare, demo):
+for _command in (audit, recalibrate, apply, compare, explore, demo):
     app.command()(_command)
 
 

@@ -71,7 +71,8 @@ def start_sets(landscape: Landscape, ranks: Ints, limit: int, n_random: int, see
     """
     mean = landscape.residual.sum(axis=0, dtype=np.float64)
     rng = np.random.default_rng(seed)
-    scores = [mean, -mean, *_joint_scores(landscape), *(rng.uniform(-1.0, 1.0, ranks.size)[ranks] for _ in range(n_random))]
+    random = (rng.uniform(-1.0, 1.0, ranks.size)[ranks] for _ in range(n_random))
+    scores = [mean, -mean, *_joint_scores(landscape), *random]
     return [_largest(score, limit) for score in scores]
 
 

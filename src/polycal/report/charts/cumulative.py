@@ -8,10 +8,11 @@ from polycal.report.charts.style import Spec
 _X = {"field": "predicted", "type": "quantitative"}
 
 
-def cumulative_chart(picture: dict[str, Any]) -> Spec:
+def cumulative_chart(picture: dict[str, Any], heights: list[float] | None = None) -> Spec:
     """The curve F of a picture (of `Audit.to_dict`), with the band that calibrated predictions would stay in.
 
     One series also shows S, the nearest monotone curve, and the area between: its error. Two would be too much.
+    ``heights`` is the range of the vertical axis, for charts that stand side by side.
     """
     curves = picture["curves"]
     values = [row for curve in curves for row in style.rows_of(curve, "steps")]
@@ -25,9 +26,9 @@ def cumulative_chart(picture: dict[str, Any]) -> Spec:
             _band(max(curve["band"] for curve in curves)),
             *([_area()] if only else []),
             _zero(),
-            _line(curves),
+            _line(curves, heights),
             *([_mean_residual(only["mean_residual"])] if only else []),
-            _targets(curves),
+            _targets(curves, heights),
         ],
         "config": style.config(),
     }
@@ -51,13 +52,13 @@ def _zero() -> Spec:
     return {"mark": {"type": "rule", "color": style.MUTED, "aria": False}, "encoding": {"y": {"datum": 0}}}
 
 
-def _line(curves: list[dict[str, Any]]) -> Spec:
+def _line(curves: list[dict[str, Any]], heights: list[float] | None) -> Spec:
     scales = _strokes(curves)
     return {
         "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8},
         "encoding": {
             "x": style.PROBABILITY_AXIS | {"title": "it says (predicted probability)"},
-            "y": _y(),
+            "y": _y(heights),
             "color": scales["color"],
             "strokeDash": scales["strokeDash"],
         },
@@ -70,13 +71,14 @@ def _strokes(curves: list[dict[str, Any]]) -> dict[str, Spec]:
     return {channel: spec | legend for channel, spec in style.series_scales(curves).items()}
 
 
-def _y() -> Spec:
+def _y(heights: list[float] | None) -> Spec:
     axis = {"format": "+.3~g", "tickCount": 6}
     return {
         "field": "cumulative",
         "type": "quantitative",
         "title": "happened − predicted, summed up to here",
         "axis": axis,
+        **({} if heights is None else {"scale": {"domain": heights, "nice": False}}),
     }
 
 
@@ -96,7 +98,7 @@ def _mean_residual(height: float) -> Spec:
     }
 
 
-def _targets(curves: list[dict[str, Any]]) -> Spec:
+def _targets(curves: list[dict[str, Any]], heights: list[float] | None) -> Spec:
     """The nearest point of the curve shows itself and its numbers."""
     hover = {"type": "point", "on": "pointerover", "nearest": True, "clear": "pointerout"}
     return {
@@ -104,7 +106,7 @@ def _targets(curves: list[dict[str, Any]]) -> Spec:
         "mark": {"type": "point", "filled": True, "size": 60, "aria": False},
         "encoding": {
             "x": _X,
-            "y": _y(),
+            "y": _y(heights),
             "color": _strokes(curves)["color"],
             "opacity": {"condition": {"param": "hover", "empty": False, "value": 1}, "value": 0},
             "tooltip": [
