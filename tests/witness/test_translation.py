@@ -10,6 +10,7 @@ from polycal.kernels.custom import CallableKernel
 from polycal.kernels.radial import Laplace
 from polycal.steps import run
 from polycal.witness._base import Evaluate, Witness
+from polycal.witness.learner import LearnerWitness
 from polycal.witness.question import TopWitness
 
 MADE = pc.datasets.make_temperature(300, 4, random_state=0)
@@ -51,6 +52,8 @@ def test_steps_compute_the_witness(name):
 
 def test_every_kind_is_tried():
     tried = {auditor.find_witness(MADE.labels, MADE.proba).kind for auditor in SOURCES.values()}
+    # Not imported by any of the others.
+    assert LearnerWitness.kind not in tried
     ours = {kind for kind, family in Witness.families.items() if family.__module__.startswith("polycal.")}
     assert ours - tried == {"learner"}
 

@@ -1,5 +1,6 @@
 """What a step is, and steps made of other steps."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +11,7 @@ from polycal._typing import Float64s
 from polycal.sample import row_blocks
 
 
-class Step:
+class Step(ABC):
     """A function of rows: ``(m, a)`` float64 in, ``(m, b)`` float64 out. The input is never changed."""
 
     kind: ClassVar[str]
@@ -20,9 +21,9 @@ class Step:
         if "kind" in cls.__dict__:
             Step.kinds[cls.kind] = cls
 
+    @abstractmethod
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
-        raise NotImplementedError
 
     @property
     def title(self) -> str:
