@@ -2,6 +2,7 @@ from . import datasets as datasets
 from . import distributed as distributed
 from . import hardness as hardness
 from . import plots as plots
+from . import sparse as sparse
 from ._audit.facade import audit as audit
 from ._audit.result import Audit as Audit
 from ._audit.result import Finding as Finding
@@ -59,6 +60,9 @@ from .inference.redraw import calibration_test as calibration_test
 from .io.chunks import PredictionFiles as PredictionFiles
 from .io.chunks import open_predictions as open_predictions
 from .io.groups import read_groups as read_groups
+from .io.lists import open_lists as open_lists
+from .io.lists import read_lists as read_lists
+from .io.lists import write_lists as write_lists
 from .io.objects import load as load
 from .io.predictions import read_predictions as read_predictions
 from .io.predictions import read_probabilities as read_probabilities
@@ -97,6 +101,7 @@ from .scores import log_loss as log_loss
 from .smooth import SmoothCurve as SmoothCurve
 from .smooth import smooth_calibration_curve as smooth_calibration_curve
 from .smooth import smooth_calibration_error as smooth_calibration_error
+from .sparse._sample import SparseSample as SparseSample
 from .states._base import State as State
 from .states._cells import QuestionSummary as QuestionSummary
 from .states.binned import BinnedErrors as BinnedErrors
@@ -107,6 +112,8 @@ from .states.kernel import KernelState as KernelState
 from .states.question import QuestionState as QuestionState
 from .states.scores import ScoreState as ScoreState
 from .states.sketch import SketchState as SketchState
+from .states.truncated import TruncatedQuestionState as TruncatedQuestionState
+from .states.truncated_kernel import TruncatedKernelState as TruncatedKernelState
 from .witness._base import Witness as Witness
 from .witness.decision import DecisionWitness as DecisionWitness
 from .witness.full_smooth import FullSmoothWitness as FullSmoothWitness

@@ -16,9 +16,10 @@ SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
 
 @dataclass
 class Watched:
-    """A page, and what happened in it."""
+    """A page, what happened in it, and where it may ask for things."""
 
     page: object
+    origin: str
     requests: list = field(default_factory=list)
     messages: list = field(default_factory=list)
 
@@ -46,15 +47,18 @@ def browser():
 
 @pytest.fixture
 def watch(browser):
-    """Open pages: ``watch("phone", dark=True)``. At the end none may have logged anything or used the network."""
+    """Open pages: ``watch("phone", dark=True)``. At the end none may have logged anything or used the network.
+
+    A page from a server may ask that server, its ``origin``.
+    """
     watched = []
 
-    def new(size="desktop", *, dark=False):
+    def new(size="desktop", *, dark=False, origin="file:"):
         width, height = SIZES[size]
         page = browser.new_page(
             viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
         )
-        one = Watched(page)
+        one = Watched(page, origin)
         page.on("request", lambda request: one.requests.append(request.url))
         page.on("console", lambda message: one.messages.append(message.text))
         page.on("pageerror", lambda error: one.messages.append(str(error)))
@@ -66,7 +70,7 @@ def watch(browser):
     for one in watched:
         one.page.close()
         assert one.messages == []
-        assert [url for url in one.requests if not url.startswith("file:")] == []
+        assert [url for url in one.requests if not url.startswith(one.origin)] == []
 
 
 @pytest.fixture(scope="session")

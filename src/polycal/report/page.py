@@ -17,7 +17,8 @@ _OPEN_GROUPS = 4
 def render_page(audit: dict[str, Any], *, title: str | None = None, command: str | None = None) -> str:
     """The page. Every string of the audit is escaped; only the scripts of this package can run in it."""
     pictures = _pictures(audit)
-    scripts = [assets.vega_bundle(), assets.inline_script(assets.static("report.js"))]
+    ours = assets.static("page.js") + assets.static("report.js")
+    scripts = [assets.vega_bundle(), assets.inline_script(ours)]
     charts = assets.json_block([chart for picture in pictures for chart in picture["charts"]])
     page: str = (
         assets.environment()

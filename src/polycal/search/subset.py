@@ -73,7 +73,7 @@ def start_sets(landscape: Landscape, ranks: Ints, limit: int, n_random: int, see
     rng = np.random.default_rng(seed)
     random = (rng.uniform(-1.0, 1.0, ranks.size)[ranks] for _ in range(n_random))
     scores = [mean, -mean, *_joint_scores(landscape), *random]
-    return [_largest(score, limit) for score in scores]
+    return [largest(score, limit) for score in scores]
 
 
 def _joint_scores(landscape: Landscape) -> Iterator[Float64s]:
@@ -132,10 +132,10 @@ def _flip(member: Bools, gain: Float64s, n_flips: int, limit: int) -> Bools:
     flipped = member.copy()
     flipped[np.argsort(-gain)[:n_flips]] ^= True
     worth = np.where(member, -gain, gain)
-    return _largest(np.where(flipped, worth - worth.min() + 1.0, 0.0), limit)
+    return largest(np.where(flipped, worth - worth.min() + 1.0, 0.0), limit)
 
 
-def _largest(score: Float64s, limit: int) -> Bools:
+def largest(score: Float64s, limit: int) -> Bools:
     """The classes with a positive score, at most ``limit`` of them and at least one."""
     size = min(limit, max(1, int((score > 0).sum())))
     chosen = np.zeros(score.size, dtype=np.bool_)

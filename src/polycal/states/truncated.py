@@ -1,36 +1,17 @@
 """The smooth calibration error of one question, from predictions that list only some classes."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_real, class_set
+from polycal._validation import check_choice, check_real, class_set
+from polycal.sparse._gate import REMAINDERS, check_sparse_chunk
+from polycal.sparse._sample import Remainder
+from polycal.sparse.smooth import SmoothInterval
 from polycal.states._base import State
 from polycal.states._cells import Cells
-from polycal.states._sparse import Remainder, check_remainder, check_sparse_sample
 from polycal.storage.model import Arrays
-
-
-@dataclass(frozen=True)
-class TruncatedSummary:
-    """What truncated predictions tell about a question.
-
-    Attributes
-    ----------
-    value : float
-        The smooth calibration error if each unknown share fell half into the set of classes.
-    low, high : float
-        The error of the predictions before they were truncated lies between these.
-    unknown : float
-        The mean probability of which it is not known whether it belongs to the set.
-    """
-
-    value: float
-    low: float
-    high: float
-    unknown: float
 
 
 class TruncatedQuestionState(State):
@@ -40,27 +21,24 @@ class TruncatedQuestionState(State):
     ----------
     subset : list of class indices
         The classes that count as "yes".
-    remainder : {"unknown", "spread"}
-        What is said of the probability that a list leaves over: nothing, or that it is shared equally by the
-        classes that are not listed.
+    remainder : {"unknown", "spread", "anywhere", "class"}, default "unknown"
+        What is said of the probability that a list leaves over, as for `polycal.sparse.sparse_sample`.
     resolution : float, default 2**-16
         Width of the cells in which predictions are compacted, as for `QuestionState`.
 
     Notes
     -----
     `update` takes a SciPy sparse matrix of shape (n, k), whose rows sum to at most 1, and never makes it dense. A
-    stored 0 is a listed class of probability 0. `finish` returns a `TruncatedSummary`.
+    stored 0 is a listed class of probability 0. `finish` returns a `SmoothInterval`.
 
-    What a truncated prediction cannot tell: the remainder :math:`\rho` of a row may belong to the set or not, unless
-    all classes of one side are listed. The probability of the set is then only known to lie in an interval of middle
-    :math:`u` and half-length :math:`\delta = \rho/2`. For every 1-Lipschitz :math:`\varphi` into [-1, 1] and every
-    :math:`u'` of the interval, with :math:`r = y - u`,
+    See `polycal.sparse.smooth_calibration_error` for what lists tell of a set of classes and what not. Its interval
+    is the sharper one, because it looks at all rows at once; here those for references at the middles of the
+    intervals, for constant weight functions and for the mean of :math:`|y - u|` are left, all of which are sums, and
+    the bound for the cells is added. Cost: O(listed entries); memory: 2 / `resolution` numbers, whatever k.
 
-    .. math:: |(y - u')\,\varphi(u') - r\,\varphi(u)| \le |u' - u|\,|\varphi(u')| + |r|\,|\varphi(u') - \varphi(u)|
-              \le \delta\,(1 + |r|),
-
-    so the error lies within the mean of :math:`\delta (1 + |r|)` of that at the middles. That, and the bound for the
-    cells, give ``low`` and ``high``. Cost: O(nonzeros); memory: 2 / `resolution` numbers, whatever k.
+    See Also
+    --------
+    polycal.sparse.smooth_calibration_error : The same for lists that fit into memory.
 
     Examples
     --------
@@ -69,7 +47,7 @@ class TruncatedQuestionState(State):
     >>> top = csr_array([[0.0, 0.9, 0.0, 0.05], [0.6, 0.0, 0.3, 0.0]])
     >>> summary = TruncatedQuestionState([0, 1]).update([1, 2], top).finish()
     >>> round(summary.low, 3), round(summary.high, 3), round(summary.unknown, 3)
-    (0.243, 0.353, 0.075)
+    (0.25, 0.353, 0.075)
     """
 
     family: ClassVar[str] = "truncated"
@@ -79,12 +57,14 @@ class TruncatedQuestionState(State):
     ) -> None:
         super().__init__()
         self.subset = [int(c) for c in np.unique(np.asarray(subset, dtype=np.int64))]
-        self.remainder = check_remainder(remainder)
+        check_choice(remainder, "remainder", REMAINDERS)
+        self.remainder = remainder
         self.resolution = check_real(resolution, "resolution", low=1e-6, high=0.5)
         self._members: Ints = np.array(self.subset, dtype=np.int64)
         self._cells = Cells.empty(1, int(np.ceil(1.0 / self.resolution)))
-        # Sums of weight times the length of the interval, and times delta (1 + |r|).
-        self._sums = np.zeros(2)
+        # Sums of weight times: the length of the interval, what leaving its middle changes at most, the least and the
+        # negative of the most that the residual can be, and the most that its absolute value can be.
+        self._sums = np.zeros(5)
 
     def update(
         self,
@@ -100,18 +80,20 @@ class TruncatedQuestionState(State):
         del first_row
         if from_logits:
             raise ValueError("logits cannot be truncated: a class that is not listed would have logit 0.")
-        sample = check_sparse_sample(y_true, y_proba, sample_weight=sample_weight, class_names=class_names)
+        sample = check_sparse_chunk(
+            y_true, y_proba, remainder=self.remainder, sample_weight=sample_weight, class_names=class_names
+        )
         self.absorb(sample, np.empty(0, dtype=np.int64))  # type: ignore[arg-type]  # it has what is asked of it
         return self
 
-    def finish(self) -> TruncatedSummary:
+    def finish(self) -> SmoothInterval:
         """The question's error over all rows, as far as it is known."""
         self._seen()
         summary = self._cells.summary(0, self.total_weight)
-        unknown, slack = (float(total) for total in self._sums / self.total_weight)
+        unknown, slack, more, less, most = (float(total) for total in self._sums / self.total_weight)
         slack += summary.bound
-        low, high = max(0.0, summary.value - slack), min(1.0, summary.value + slack)
-        return TruncatedSummary(summary.value, low, high, unknown)
+        low = max(0.0, more, less, summary.value - slack)
+        return SmoothInterval(low, max(low, min(most, summary.value + slack)), summary.value, unknown)
 
     def parameters(self) -> dict[str, Any]:
         """Question, remainder and resolution."""
@@ -132,11 +114,13 @@ class TruncatedQuestionState(State):
         self._members = class_set(self.subset, n_classes, None, "subset")
 
     def _add(self, sample: Any, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
-        low, high = sample.subset_range(self._members, self.remainder)
+        low, high = sample.subset_range(self._members)
         hits = sample.subset_hits(self._members)
         middle, length = (low + high) / 2.0, high - low
         self._cells.add(middle[:, None], ~hits, weight)
-        self._sums += [weight @ length, weight @ (length / 2.0 * (1.0 + np.abs(hits - middle)))]
+        change = length / 2.0 * (1.0 + np.abs(hits - middle))
+        most = np.maximum(np.abs(hits - low), np.abs(hits - high))
+        self._sums += np.stack([length, change, hits - high, low - hits, most]) @ weight
 
     def _merge(self, other: "TruncatedQuestionState") -> None:
         self._cells.merge(other._cells)

@@ -1,41 +1,11 @@
-// The page works without this script, except for pictures, sorting, searching and the theme button.
+// The page works without scripts, except for pictures, sorting, searching and the theme button.
 "use strict";
-
-const root = document.documentElement;
-
-// --- Light and dark: the reader's system decides until the reader does.
-
-const themeButton = document.getElementById("theme");
-const systemDark = window.matchMedia("(prefers-color-scheme: dark)");
-
-function isDark() {
-  return root.dataset.theme ? root.dataset.theme === "dark" : systemDark.matches;
-}
-
-function showTheme() {
-  themeButton.setAttribute("aria-pressed", String(isDark()));
-}
-
-themeButton.addEventListener("click", () => {
-  root.dataset.theme = isDark() ? "light" : "dark";
-  showTheme();
-});
-systemDark.addEventListener("change", showTheme);
-showTheme();
 
 // --- Pictures, one after the other, so that the page can be read and scrolled meanwhile.
 
-const options = {
-  mode: "vega-lite",
-  renderer: "svg",
-  actions: false,
-  ast: true, // expressions are interpreted: the page's policy forbids evaluating text as code
-  tooltip: { theme: "plain", disableDefaultStyle: true },
-};
-
 async function drawAll() {
   for (const { id, spec } of JSON.parse(document.getElementById("charts").textContent)) {
-    await window.vegaEmbed(`#${id}`, spec, options);
+    await drawChart(`#${id}`, spec);
     await new Promise((resume) => setTimeout(resume));
   }
   root.dataset.drawn = "yes";

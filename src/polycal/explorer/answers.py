@@ -1,0 +1,126 @@
+"""Answers as plain data: pictures, counts, the most telling rows, and the noise floor."""
+
+from typing import Any
+
+import numpy as np
+
+from polycal._audit.curves import QuestionCurve, draw
+from polycal._audit.questions import redraw_test
+from polycal._parallel import map_threads
+from polycal._typing import Ints
+from polycal.explorer.search import ALPHA
+from polycal.explorer.state import Asked, Explorer
+from polycal.question import Question
+from polycal.report.charts.cumulative import cumulative_chart
+from polycal.report.charts.reliability import reliability_chart
+from polycal.smooth import smooth_curve
+
+N_EXAMPLES = 12
+# Redraws of the outcomes: as many rows as can be redrawn while somebody waits, within these limits.
+_DRAW_BUDGET, _FEWEST_DRAWS, _MOST_DRAWS = 4_000_000, 39, 199
+
+
+def warm_up(explorer: Explorer) -> None:
+    """Answer once, so that nothing is left to be imported or compiled when somebody waits."""
+    asked = Asked(None, unseen=False)
+    answer(explorer, asked)
+    noise_floor(explorer, asked)
+
+
+def describe(explorer: Explorer) -> dict[str, Any]:
+    """What there is to ask about."""
+    k = explorer.n_classes
+    return {
+        "title": explorer.title,
+        "n_rows": explorer.labels.size,
+        "n_unseen": None if explorer.unseen is None else explorer.unseen.size,
+        "classes": [explorer.name(c) for c in range(k)],
+        "counts": np.bincount(explorer.labels, minlength=k).tolist(),
+        "groups": [{"name": name, "classes": c.tolist()} for name, c in explorer.groups.items()],
+        "series": list(explorer.series),
+        "level": 1 - ALPHA,
+    }
+
+
+def answer(explorer: Explorer, asked: Asked) -> dict[str, Any]:
+    """The pictures, counts and rows of a question; its noise floor takes longer, and is asked for by itself."""
+    questions = explorer.questions(asked)
+    first = next(iter(questions.values()))
+    curves = draw(questions, 1 - ALPHA)
+    heights = _common_heights(curves)
+    return {
+        "question": first.text,
+        "n_rows": first.hits.size,
+        "series": [_series(curve, questions[curve.series], heights) for curve in curves],
+        "examples": _examples(explorer, asked, questions),
+    }
+
+
+def noise_floor(explorer: Explorer, asked: Asked) -> dict[str, Any]:
+    """What calibrated predictions would read, and how often they would read as much as these do."""
+    questions = explorer.questions(asked)
+    n_rows = next(iter(questions.values())).hits.size
+    n_draws = int(np.clip(_DRAW_BUDGET // n_rows, _FEWEST_DRAWS, _MOST_DRAWS))
+
+    def test(item: tuple[str, Question]) -> dict[str, Any]:
+        error = smooth_curve(item[1]).value
+        floor, p_value = redraw_test(item[1], error, n_draws, np.random.SeedSequence(explorer.seed))
+        return {"series": item[0], "noise_floor": floor, "p_value": p_value, "shown": p_value <= ALPHA}
+
+    return {"series": map_threads(test, questions.items(), explorer.n_jobs)}
+
+
+def _series(curve: QuestionCurve, question: Question, heights: list[float]) -> dict[str, Any]:
+    """One set of predictions: numbers, and charts whose axes are those of the other one."""
+    picture = {"question": question.text, "worst_range": None, "curves": [curve.to_dict()]}
+    return {
+        "series": curve.series,
+        "smooth_error": curve.smooth_error,
+        "predicted": float(np.average(question.predicted, weights=question.weight)),
+        "n_yes": int(np.count_nonzero(question.hits)),
+        "observed": float(np.average(question.hits, weights=question.weight)),
+        "charts": {
+            "reliability": reliability_chart(picture),
+            "cumulative": cumulative_chart(picture, heights),
+        },
+    }
+
+
+def _common_heights(curves: tuple[QuestionCurve, ...]) -> list[float]:
+    """The range of all cumulative residuals and bands, with a little room."""
+    values = np.concatenate([[-curve.band, curve.band, *curve.cumulative] for curve in curves])
+    low, high = float(values.min()), float(values.max())
+    # Answers that are certain and right have no residuals at all.
+    room = 0.04 * (high - low) or 0.01
+    return [low - room, high + room]
+
+
+def _examples(explorer: Explorer, asked: Asked, questions: dict[str, Question]) -> list[dict[str, Any]]:
+    """The rows that add most to the error of the first set of predictions."""
+    series, question = next(iter(questions.items()))
+    columns, everything = explorer.series[series], np.arange(explorer.labels.size)
+    rows: Ints = everything[explorer.rows(asked)]
+    chosen = telling_rows(question)
+    return [
+        {
+            "row": row,
+            "predicted": [float(q.predicted[i]) for q in questions.values()],
+            "outcome": bool(question.hits[i]),
+            "label": explorer.name(int(explorer.labels[row])),
+            "top": explorer.name(int(columns.top[row])),
+            "confidence": float(columns.confidence[row]),
+        }
+        for i, row in zip(chosen.tolist(), rows[chosen].tolist(), strict=True)
+    ]
+
+
+def telling_rows(question: Question, n_rows: int = N_EXAMPLES) -> Ints:
+    """The rows with the largest terms of ``sum_i mass_i phi(u_i) (y_i - u_i)``, the smooth error; largest first."""
+    term = smooth_curve(question).phi(question.predicted) * (question.hits - question.predicted)
+    if question.weight is not None:
+        term *= question.weight
+    n_rows = min(n_rows, term.size)
+    largest = np.argpartition(-term, n_rows - 1)[:n_rows]
+    largest = largest[np.lexsort((largest, -term[largest]))]
+    positive: Ints = largest[term[largest] > 0]
+    return positive
