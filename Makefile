@@ -9,7 +9,7 @@ STAMP := $(VENV)/.stamp
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
 
 .DEFAULT_GOAL := help
-.PHONY: help browser demo test test-fast check format bench bench-quick docs clean
+.PHONY: help browser demo test test-fast check format bench bench-quick docs screenshots clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -62,6 +62,9 @@ bench-quick: $(STAMP)-dev  ## Measure against floors and peers on little data (m
 
 bench: $(STAMP)-dev  ## The full leaderboard (hours); writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
+
+screenshots: $(STAMP)-dev browser  ## Take the screenshots of the README anew
+	$(BIN)/python docs/screenshots.py
 
 docs: $(STAMP)-docs  ## Build the documentation in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
