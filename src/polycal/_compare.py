@@ -165,9 +165,7 @@ def compare_calibrators(
     methods = (
         {name: make_calibrator(name, seed) for name in CALIBRATORS} if calibrators is None else calibrators
     )
-    return compare_samples(
-        fit, rest, methods, check_real(alpha, "alpha", low=1e-12, high=0.5), seed, progress
-    )
+    return compare_samples(fit, rest, methods, alpha, seed, progress)
 
 
 def compare_samples(
@@ -179,6 +177,7 @@ def compare_samples(
     progress: bool | None = None,
 ) -> Comparison:
     """`compare_calibrators` on validated samples."""
+    check_real(alpha, "alpha", low=1e-12, high=0.5)
     if not calibrators:
         raise ValueError("calibrators is empty; name at least one method.")
     if fit.n_classes != rest.n_classes:

@@ -98,6 +98,7 @@ def test_compare_takes_the_parts_of_one_file_or_two_files(run, over_confident, t
         (("compare", "{other}"), "does not mark its parts"),
         (("compare", "{file}", "{other}"), "2 classes"),
         (("compare", "{file}", "--method", "magic"), "'magic' is not one of"),
+        (("compare", "{file}", "--alpha", "2"), "alpha"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(run, model, over_confident, tmp_path, arguments, message):

@@ -8,7 +8,7 @@ import typer
 FilesArgument = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="Predictions with labels: .npz, .npy, .csv, .parquet or .feather; - for standard input. Several files, a "
         "folder or a quoted pattern are read in chunks.",
     ),

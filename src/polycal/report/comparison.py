@@ -65,7 +65,7 @@ def _legend(comparison: dict[str, Any]) -> str:
     tied = [m["name"] for m in comparison["methods"] if _is_tied(m)]
     return (
         f"Within a standard error of the least log loss: {', '.join(tied)}.\n"
-        "Worst subset: the error of the worst set of classes found on half of the rows, as seen on the other half,\n"
+        "Worst subset: the error of the worst set of classes found on half of the rows, as seen on the other half, "
         f"and what it is at least with {1 - comparison['alpha']:.0%} confidence."
     )
 
