@@ -1,7 +1,7 @@
 """Threads over independent pieces of work: kernels and NumPy's sorts release the interpreter lock."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -19,6 +19,19 @@ def map_threads(
         return [function(item) for item in work]
     with ThreadPoolExecutor(n_threads) as pool:
         return list(pool.map(function, work))
+
+
+def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """The same items, each made by another thread while the one before it is used."""
+    iterator = iter(items)
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, iterator, _END)
+        while (item := following.result()) is not _END:
+            following = pool.submit(next, iterator, _END)
+            yield item  # type: ignore[misc]  # not the mark
+
+
+_END = object()
 
 
 def _count(n_jobs: int | None) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from polycal._parallel import map_threads
+from polycal._parallel import map_threads, read_ahead
 from polycal._typing import Bools, Ints
 from polycal.sample import Sample
 from polycal.states._base import State
@@ -81,8 +81,9 @@ class Bundle:
 
 
 def feed(bundle: Bundle, chunks: Iterable[Rows], n_jobs: int | None) -> Bundle:
-    """Show all chunks to a bundle."""
-    return reduce(lambda so_far, chunk: so_far.absorb(chunk, n_jobs), chunks, bundle)
+    """Show all chunks to a bundle; with more than one thread, the next chunk is read meanwhile."""
+    ready = chunks if n_jobs in {None, 1} else read_ahead(chunks)
+    return reduce(lambda so_far, chunk: so_far.absorb(chunk, n_jobs), ready, bundle)
 
 
 def in_fit_half(rows: Ints, seed: int) -> Bools:
