@@ -42,11 +42,12 @@ numpydoc_show_class_members = False
 numpydoc_validation_checks = {"GL01", "GL03", "GL06", "GL07", "GL08", "PR01", "PR02", "PR10", "SS01", "SS04"}
 # Not checked: methods, where one line may say all; and results, which callers read but never make.
 results = [
-    name
-    for name, value in ((name, getattr(polycal, name)) for name in polycal.__all__)
-    if is_dataclass(value) and not issubclass(value, polycal.Notion)
+    f"{module.__name__}.{name}"
+    for module in (polycal, polycal.hardness, polycal.sparse)
+    for name in module.__all__
+    if is_dataclass(getattr(module, name)) and not issubclass(getattr(module, name), polycal.Notion)
 ]
-numpydoc_validation_exclude = {r"^polycal\.[A-Z]\w*\."} | {rf"^polycal\.{name}$" for name in results}
+numpydoc_validation_exclude = {r"\.[A-Z]\w*\."} | {rf"^{re.escape(name)}$" for name in results}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "polycal"

@@ -48,7 +48,9 @@ def explorer(folder):
     """The explorer on the shipped example, in a process of its own."""
     sample, path = pc.datasets.load_fashion("evaluation"), folder / "clothes.npz"
     pc.write_predictions(path, sample.labels, sample.proba, class_names=sample.class_names)
-    (folder / "groups.json").write_text(json.dumps({k: list(v) for k, v in pc.datasets.load_fashion_groups().items()}))
+    (folder / "groups.json").write_text(
+        json.dumps({k: list(v) for k, v in pc.datasets.load_fashion_groups().items()})
+    )
     command = [sys.executable, "-m", "polycal", "explore", str(path), "--groups", str(folder / "groups.json")]
     return subprocess.Popen([*command, "--no-browser", "--json"], stdout=subprocess.PIPE, text=True)
 

@@ -38,7 +38,7 @@ class ClauseSpread:
 
 
 def clause_spread(instance: XorInstance, *, n_roundings: int = 100, random_state: int = 0) -> ClauseSpread:
-    r"""Bound ``max_z mean_i (c_i . z)^2`` over assignments z by semidefinite programming.
+    r"""Bound ``max_z mean_i <c_i, z>^2`` over assignments z by semidefinite programming.
 
     Parameters
     ----------

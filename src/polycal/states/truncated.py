@@ -26,6 +26,10 @@ class TruncatedQuestionState(State):
     resolution : float, default 2**-16
         Width of the cells in which predictions are compacted, as for `QuestionState`.
 
+    See Also
+    --------
+    polycal.sparse.smooth_calibration_error : The same for lists that fit into memory.
+
     Notes
     -----
     `update` takes a SciPy sparse matrix of shape (n, k), whose rows sum to at most 1, and never makes it dense. A
@@ -35,10 +39,6 @@ class TruncatedQuestionState(State):
     is the sharper one, because it looks at all rows at once; here those for references at the middles of the
     intervals, for constant weight functions and for the mean of :math:`|y - u|` are left, all of which are sums, and
     the bound for the cells is added. Cost: O(listed entries); memory: 2 / `resolution` numbers, whatever k.
-
-    See Also
-    --------
-    polycal.sparse.smooth_calibration_error : The same for lists that fit into memory.
 
     Examples
     --------
