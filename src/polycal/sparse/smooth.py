@@ -75,7 +75,8 @@ def smooth_calibration_error(
     .. math:: |(y - u)\,\varphi(u) - (y - u_0)\,\varphi(u_0)| \le |u - u_0|\,(1 + |y - u_0|),
 
     and the error is at most the mean of :math:`|y - u|`; the least of these bounds over the same three references is
-    taken. The interval is safe for every way of completing the lists, not the tightest possible.
+    taken. The interval is safe for every way of completing the lists, not the tightest possible. Where several
+    :math:`\varphi` are best, rounding decides which is tried, so that its lower end may depend on the order of rows.
     Cost: O(listed entries) and three sorts of n numbers.
 
     Examples
