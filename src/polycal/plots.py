@@ -141,7 +141,7 @@ def plot_cumulative(
     """
     _check_result(curve, SmoothCurve)
     check_integer(max_points, "max_points", minimum=4)
-    x, F, S = _drawn_points(curve, max_points)
+    x, F, S = drawn_points(curve, max_points)
     axes = _new_axes() if ax is None else ax
     size, ink = _font_size(axes), _ink(axes)
     error, R, area = _summands(curve)
@@ -225,7 +225,7 @@ def _place_legend(axes: "Axes", title: str, x: Float64s, low: Float64s, high: Fl
         axes.autoscale_view(scalex=False)
 
 
-def _drawn_points(curve: SmoothCurve, max_points: int) -> tuple[Float64s, Float64s, Float64s]:
+def drawn_points(curve: SmoothCurve, max_points: int) -> tuple[Float64s, Float64s, Float64s]:
     """Steps to draw: F and S are 0 before the first prediction, and R after the last."""
     u = curve.predicted
     kept = _kept(u, curve.cumulative, max_points)

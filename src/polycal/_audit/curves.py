@@ -9,7 +9,7 @@ import numpy as np
 
 from polycal._typing import Float64s
 from polycal.binned import ReliabilityCurve, binned_curve
-from polycal.plots import _drawn_points
+from polycal.plots import drawn_points
 from polycal.question import Question
 from polycal.smooth import smooth_curve
 
@@ -134,7 +134,7 @@ def draw(
 
 def _curve(series: str, question: Question, level: float, max_points: int) -> QuestionCurve:
     curve = smooth_curve(question)
-    x, F, S = _drawn_points(curve, max_points)
+    x, F, S = drawn_points(curve, max_points)
     return QuestionCurve(
         series=series,
         smooth_error=curve.value,

@@ -6,15 +6,15 @@ import numpy as np
 
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_choice, check_real, class_set
-from polycal.sparse._gate import REMAINDERS, check_sparse_chunk
+from polycal.sparse._gate import REMAINDERS
 from polycal.sparse._sample import Remainder
 from polycal.sparse.smooth import SmoothInterval
-from polycal.states._base import State
 from polycal.states._cells import Cells
+from polycal.states._lists import ListState
 from polycal.storage.model import Arrays
 
 
-class TruncatedQuestionState(State):
+class TruncatedQuestionState(ListState):
     r"""The smooth calibration error of "is the label in `subset`?", from lists of the most likely classes.
 
     Parameters
@@ -65,26 +65,6 @@ class TruncatedQuestionState(State):
         # Sums of weight times: the length of the interval, what leaving its middle changes at most, the least and the
         # negative of the most that the residual can be, and the most that its absolute value can be.
         self._sums = np.zeros(5)
-
-    def update(
-        self,
-        y_true: Any,
-        y_proba: Any,
-        sample_weight: Any = None,
-        *,
-        class_names: Any = None,
-        from_logits: bool = False,
-        first_row: int | None = None,
-    ) -> Self:
-        """Take in a chunk of rows, as a SciPy sparse matrix; otherwise as every state."""
-        del first_row
-        if from_logits:
-            raise ValueError("logits cannot be truncated: a class that is not listed would have logit 0.")
-        sample = check_sparse_chunk(
-            y_true, y_proba, remainder=self.remainder, sample_weight=sample_weight, class_names=class_names
-        )
-        self.absorb(sample, np.empty(0, dtype=np.int64))  # type: ignore[arg-type]  # it has what is asked of it
-        return self
 
     def finish(self) -> SmoothInterval:
         """The question's error over all rows, as far as it is known."""

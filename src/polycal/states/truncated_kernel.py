@@ -9,12 +9,12 @@ from polycal._typing import Float64s, Ints
 from polycal.kernels._base import Kernel
 from polycal.kernels.radial import Gaussian
 from polycal.kernels.saved import unpack_kernel
-from polycal.sparse._gate import check_lists, check_sparse_chunk
+from polycal.sparse._gate import check_lists
 from polycal.sparse._lists import Landmarks, known_residual
 from polycal.sparse._sample import SparseSample, sums_at
 from polycal.sparse.kernel import ListKernelWitness
-from polycal.states._base import State
 from polycal.states._landmarks import LandmarkSums, landmark_coefficients
+from polycal.states._lists import ListState
 from polycal.storage.model import Arrays
 
 _DEFAULT_KERNEL = Gaussian(0.2)
@@ -22,7 +22,7 @@ _DEFAULT_KERNEL = Gaussian(0.2)
 _BLOCK_CLASSES = 8192
 
 
-class TruncatedKernelState(State):
+class TruncatedKernelState(ListState):
     r"""The kernel auditor on any number of lists of classes, none of which is made dense.
 
     Parameters
@@ -60,6 +60,7 @@ class TruncatedKernelState(State):
     """
 
     family: ClassVar[str] = "truncated-kernel"
+    remainder = "anywhere"
 
     def __init__(self, landmarks: Any, kernel: Kernel = _DEFAULT_KERNEL) -> None:
         super().__init__()
@@ -75,26 +76,6 @@ class TruncatedKernelState(State):
         self.kernel = kernel.resolve(self.landmarks.points)
         self._matrix = np.zeros((self.landmarks.n_classes + 1, self.landmarks.size))
         self._absolute = np.zeros(self.landmarks.n_classes + 1)
-
-    def update(
-        self,
-        y_true: Any,
-        y_proba: Any,
-        sample_weight: Any = None,
-        *,
-        class_names: Any = None,
-        from_logits: bool = False,
-        first_row: int | None = None,
-    ) -> Self:
-        """Take in a chunk of rows, as a SciPy sparse matrix; otherwise as every state."""
-        del first_row
-        if from_logits:
-            raise ValueError("logits cannot be truncated: a class that is not listed would have logit 0.")
-        sample = check_sparse_chunk(
-            y_true, y_proba, remainder="anywhere", sample_weight=sample_weight, class_names=class_names
-        )
-        self.absorb(sample, np.empty(0, dtype=np.int64))  # type: ignore[arg-type]  # it has what is asked of it
-        return self
 
     def finish(self) -> ListKernelWitness:
         """The witness found in all rows."""
