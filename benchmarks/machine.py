@@ -10,6 +10,7 @@ from pathlib import Path
 import polycal
 from benchmarks.methods import source_fingerprint
 from benchmarks.peers.environments import RECIPES, environment
+from polycal._parallel import cpu_count
 
 ROOT = Path(__file__).parents[1]
 RUNS = "runs.json"
@@ -33,7 +34,7 @@ def circumstances():
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "processor": processor(),
-        "cores": os.cpu_count(),
+        "cores": cpu_count(),
         "memory_gib": memory_gib(),
         "versions": versions(),
     }

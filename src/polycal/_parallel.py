@@ -38,4 +38,11 @@ def _count(n_jobs: int | None) -> int:
     """scikit-learn's convention: -1 is all cores, -2 all but one, None is 1."""
     if n_jobs is None:
         return 1
-    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+    return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
+
+
+def cpu_count() -> int:
+    """Cores that this process may use, which can be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

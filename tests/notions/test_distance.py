@@ -29,9 +29,9 @@ def test_the_upper_bound_equals_the_dense_linear_program(sample):
     distance = distance_to_calibration(labels, proba, sample_weight=weight, resolution=8)
     frequencies = reference.label_frequencies(labels, proba, weight)
     targets = np.vstack([reference.grid(proba.shape[1], 8), proba, frequencies])
-    assert distance.upper == pytest.approx(
-        reference.calibration_distance(labels, proba, targets, weight), abs=1e-7
-    )
+    # Probabilities below 1e-6 are dropped from the targets, so that the program stays well scaled.
+    expected = reference.calibration_distance(labels, proba, targets, weight)
+    assert distance.upper == pytest.approx(expected, abs=1e-5)
 
 
 @settings(max_examples=20, deadline=None)
