@@ -7,7 +7,7 @@ from benchmarks import judging
 from benchmarks.data import prediction_sets
 from benchmarks.methods import QUICK, own_methods, peer_methods, select, source_fingerprint
 from benchmarks.peers.environments import environment
-from benchmarks.peers.processes import DEFAULT_LIMITS, Limits, run_job, save_input
+from benchmarks.peers.processes import DEFAULT_LIMITS, Limits, Worker, save_input
 from benchmarks.store import Store
 
 KEY = ("set", "seed", "method")
@@ -33,8 +33,8 @@ def quick_names():
     return [name for name in QUICK_SETS if name in there] or there[:1]
 
 
-def run(sets, methods, seeds, store, *, limits=DEFAULT_LIMITS, force=False, try_method=None):
-    """One process for each set, seed and method; rows go to the store as they come.
+def run(sets, methods, seeds, store, *, limits=DEFAULT_LIMITS, force=False, start=None):
+    """One process for each set and method; rows go to the store as they come.
 
     Parameters
     ----------
@@ -47,32 +47,41 @@ def run(sets, methods, seeds, store, *, limits=DEFAULT_LIMITS, force=False, try_
     store : Store
         Where rows are kept. Those it has are not made again.
     limits : Limits
-        For each process.
+        For each split.
     force : bool
         Make rows again.
-    try_method : callable, optional
-        Instead of `try_in_process`.
+    start : callable, optional
+        From a method to a context in which it can be tried, instead of `Trial`.
     """
-    try_method = try_method or try_in_process
     warn_of_stale(store.rows, methods)
     for prediction_set in smallest_first(sets):
-        for seed in seeds:
-            to_do = [m for m in methods if force or not is_done(store, prediction_set.name, seed, m, limits)]
-            if not to_do:
-                continue
-            split = prediction_set.split(seed)
-            with tempfile.TemporaryDirectory() as folder:
-                arrays = {
-                    "proba": split.calibration.proba,
-                    "labels": split.calibration.labels,
-                    "new_proba": split.evaluation.proba,
-                }
-                given = save_input(Path(folder) / "input.npz", arrays)
-                for method in to_do:
-                    row = one_row(prediction_set.name, seed, method, split, given, store, limits, try_method)
-                    store.add(row)
-                    print(describe(row), flush=True)
+        name = prediction_set.name
+        to_do = {
+            method: [seed for seed in seeds if force or not is_done(store, name, seed, method, limits)]
+            for method in methods
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            inputs = {
+                seed: prepare(prediction_set.split(seed), Path(folder, f"{seed}.npz"))
+                for seed in sorted(set().union(*to_do.values()))
+            }
+            for method in filter(to_do.get, methods):
+                with (start or Trial)(method) as trial:
+                    for seed in to_do[method]:
+                        row = one_row(name, seed, method, inputs[seed], store, limits, trial)
+                        store.add(row)
+                        print(describe(row), flush=True)
     store.compact()
+
+
+def prepare(split, path):
+    """The evaluation part, the number of rows to fit on, and the file that a method is given."""
+    arrays = {
+        "proba": split.calibration.proba,
+        "labels": split.calibration.labels,
+        "new_proba": split.evaluation.proba,
+    }
+    return split.evaluation, split.calibration.n_samples, save_input(path, arrays)
 
 
 def smallest_first(sets):
@@ -86,44 +95,57 @@ def is_done(store, name, seed, method, limits):
     return row is not None and not (row["status"] == "time limit" and row["limit_seconds"] < limits.seconds)
 
 
-def one_row(name, seed, method, split, given, store, limits, try_method):
+def one_row(name, seed, method, given, store, limits, trial):
     """Fit, predict and judge; whatever goes wrong is in the row."""
+    evaluation, n_calibration, path = given
     row = {
         "set": name,
         "seed": seed,
         "method": method.name,
-        "k": split.evaluation.n_classes,
-        "n_calibration": split.calibration.n_samples,
-        "n_evaluation": split.evaluation.n_samples,
+        "k": evaluation.n_classes,
+        "n_calibration": n_calibration,
+        "n_evaluation": evaluation.n_samples,
     }
     slow = too_slow_before(row, store.rows, limits)
     if slow is not None:
         where = "another split" if slow["set"] == name else f"{slow['set']}, which is not larger"
         error = f"not finished after {slow['limit_seconds']:g} s on {where}, so not tried here"
         return {**row, "status": "time limit", "error": error, "limit_seconds": limits.seconds}
-    result = try_method(method, given, limits)
+    result = trial.run(path, limits)
     out = result.pop("output", None)
     row.update(result)
     if row["status"] == "time limit":
         row["limit_seconds"] = limits.seconds
     if row["status"] == "ok":
         try:
-            proba, note = judging.as_proba(out, split.evaluation.proba.shape)
+            proba, note = judging.as_proba(out, evaluation.proba.shape)
         except ValueError as error:
             return {**row, "status": "failed", "error": str(error)}
         row.update({"note": note} if note else {})
-        row.update(judging.judge(split.evaluation.labels, proba, seed))
+        row.update(judging.judge(evaluation.labels, proba, seed))
     return row
 
 
-def try_in_process(method, given, limits):
-    """The worker's result; that of our own methods says which sources made it."""
-    python = environment(method.environment).python
-    job = {"task": "recalibrate", "method": method.call, "package": method.package}
-    result = run_job(python, job, given, limits)
-    if method.is_ours and "version" in result:
-        result["version"] += f"+{source_fingerprint()}"
-    return result
+class Trial:
+    """A method in a process of its own."""
+
+    def __init__(self, method):
+        self._method = method
+        self._worker = Worker(environment(method.environment).python)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._worker.__exit__(*error)
+
+    def run(self, given, limits):
+        """The worker's result; that of our own methods says which sources made it."""
+        job = {"task": "recalibrate", "method": self._method.call, "package": self._method.package}
+        result = self._worker.run(job, given, limits)
+        if self._method.is_ours and "version" in result:
+            result["version"] += f"+{source_fingerprint()}"
+        return result
 
 
 def too_slow_before(row, rows, limits):

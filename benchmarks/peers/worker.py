@@ -1,14 +1,14 @@
-"""Run one job in this interpreter: ``python worker.py job.json``. Needs NumPy and nothing else of the project.
+"""Do jobs in this interpreter, one for each line of standard input. Needs NumPy and nothing else of the project.
 
-The job names a task, a method, a file with the input arrays and where to put the result. Imports, compilation and
-the first call of anything lazy happen in a warm-up on a tiny problem, before the clock starts and before the
-memory's mark is set, for every method alike.
+A line is the path of a job: its task, its method, a file with the input arrays and where to put the result.
+Imports, compilation and the first call of anything lazy happen in a warm-up on a tiny problem, before the clock
+starts and before the memory's mark is set, for every method alike.
 """
 
 import contextlib
+import gc
 import importlib
 import json
-import os
 import resource
 import sys
 import traceback
@@ -20,17 +20,27 @@ from time import perf_counter
 import numpy as np
 
 
-def main(job_file):
-    """Do the job and write its result, or the error that stopped it."""
-    job = json.loads(Path(job_file).read_text())
+def main(lines):
+    """Do the jobs as they come."""
     warnings.filterwarnings("ignore")
+    for number, line in enumerate(lines):
+        job = json.loads(Path(line.strip()).read_text())
+        # One process has one method.
+        do({"warm_up": number == 0, **job})
+
+
+def do(job):
+    """Do a job and write its result, or the error that stopped it."""
     try:
         with np.load(job["input"], allow_pickle=False) as arrays:
             given = {name: arrays[name] for name in arrays.files}
         result = {"status": "ok", **TASKS[job["task"]](job, given)}
     except BaseException as error:  # whatever a peer raises is its result
         result = {"status": "failed", "error": describe(error)}
-    Path(job["result"]).write_text(json.dumps(result))
+    # In one piece: who waits for it looks for the file.
+    written = Path(job["result"]).with_suffix(".part")
+    written.write_text(json.dumps(result))
+    written.rename(job["result"])
 
 
 def describe(error):
@@ -107,7 +117,7 @@ def tiny_problem():
 
 def warm_up(call, job):
     """Make the first call, whose failure on a tiny problem means nothing."""
-    if job.get("warm_up", True):
+    if job["warm_up"]:
         with contextlib.suppress(Exception):
             call()
 
@@ -115,11 +125,15 @@ def warm_up(call, job):
 @contextlib.contextmanager
 def watched_memory(limit):
     """Fill the yielded dictionary with the largest memory used inside, beyond what was used before."""
+    gc.collect()
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     before, used = peak_memory(), {}
     restrict_memory(limit)
-    yield used
+    try:
+        yield used
+    finally:
+        restrict_memory(None)
     used["peak_bytes"] = max(0, peak_memory() - before)
 
 
@@ -133,11 +147,11 @@ def peak_memory():
 
 
 def restrict_memory(limit):
-    """Let allocations beyond what is mapped now plus the limit fail."""
+    """Let allocations beyond what is mapped now plus the limit fail; None lifts the limit."""
     status = Path("/proc/self/status")
-    if limit and status.exists():
-        mapped = 1024 * _field(status, "VmSize")
-        resource.setrlimit(resource.RLIMIT_AS, (mapped + limit, resource.RLIM_INFINITY))
+    if status.exists():
+        most = resource.RLIM_INFINITY if limit is None else 1024 * _field(status, "VmSize") + limit
+        resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
 
 
 def _field(status, name):
@@ -156,7 +170,4 @@ def version(job):
 if __name__ == "__main__":
     # The folders of the project come last, and this one not at all: they must not hide a peer's modules.
     sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[2])]
-    main(sys.argv[1])
-    # Peers may leave threads or broken destructors behind; the result is on disk.
-    sys.stdout.flush()
-    os._exit(0)
+    main(sys.stdin)

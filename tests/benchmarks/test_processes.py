@@ -3,7 +3,7 @@ import time
 
 import numpy as np
 import pytest
-from benchmarks.peers.processes import Limits, run_job
+from benchmarks.peers.processes import Limits, Worker, run_job
 
 TINY = {"proba": np.full((30, 3), 1 / 3), "labels": np.arange(30) % 3, "new_proba": np.full((2, 3), 1 / 3)}
 MINUTE = Limits(60)
@@ -34,6 +34,20 @@ class Greedy(Uniform):
 class Large(Uniform):
     def fit(self, proba, labels):
         self.array = np.ones(1 << 23)
+"""
+
+COUNTING = """
+import json, os, pathlib, sys, time
+
+for count, line in enumerate(sys.stdin, 1):
+    job = json.loads(pathlib.Path(line.strip()).read_text())
+    if job["do"] == "die":
+        sys.exit(3)
+    if job["do"] == "sleep":
+        time.sleep(60)
+    result = {"status": "ok", "jobs": count, "process": os.getpid()}
+    pathlib.Path(job["result"] + ".part").write_text(json.dumps(result))
+    os.rename(job["result"] + ".part", job["result"])
 """
 
 
@@ -83,6 +97,20 @@ def test_memory_is_what_the_method_took(method):
     # 64 MiB, of which the warm-up's copy may have been kept for reuse.
     assert 0.9 * 2**26 < method("Large", warm_up=False)["peak_bytes"] < 1.5 * 2**26
     assert method("Uniform")["peak_bytes"] < 2**24
+
+
+def test_one_process_does_job_after_job_and_another_takes_over(tmp_path):
+    script = tmp_path / "counting.py"
+    script.write_text(COUNTING)
+    with Worker(sys.executable, script=script) as worker:
+        first, second = worker.run({"do": "count"}, {}), worker.run({"do": "count"}, {})
+        assert second == {**first, "jobs": 2}
+        assert "exit code 3" in worker.run({"do": "die"}, {})["error"]
+        third = worker.run({"do": "count"}, {})
+        assert worker.run({"do": "sleep"}, {}, Limits(0.2))["status"] == "time limit"
+        fourth = worker.run({"do": "count"}, {})
+    assert third["jobs"] == fourth["jobs"] == 1
+    assert len({first["process"], third["process"], fourth["process"]}) == 3
 
 
 def test_a_slow_process_is_stopped_and_reported(tmp_path):
