@@ -23,7 +23,8 @@ RANKS = (
     "Average rank over the sets, by the mean over the splits, ± its standard error over the sets; 1 is best. A method "
     "that failed or ran out of time on a set is ranked last there. *To input*: log loss / Brier score divided by that "
     "of the input, geometric mean over the sets. *Worse than input*: the number of sets on which it raised the log "
-    "loss / the Brier score. Times and memory are medians over sets and splits."
+    "loss / the Brier score. Times are medians over sets and splits; memory is the median over sets of the largest "
+    "over splits."
 )
 SETS = (
     "Means over the splits. For log loss, Brier score and worst subset also the difference to the best method ± its "
@@ -51,10 +52,11 @@ def recalibration_part(rows):
         return "## Recalibration\n\nNot run yet."
     names = sorted({row["set"] for row in rows})
     n_splits = len({row["seed"] for row in rows})
+    splits = "one split" if n_splits == 1 else f"{n_splits} splits"
     complete, incomplete = ranking.complete_methods(rows)
     lines = [
         "## Recalibration",
-        f"{len(complete)} methods, {len(names)} sets of real predictions, {n_splits} splits of each. {SPLITS}",
+        f"{len(complete)} methods, {len(names)} sets of real predictions, {splits} of each. {SPLITS}",
         RANKS,
         "![Average ranks of the methods](images/leaderboard.png)",
         rank_table(rows),
@@ -84,17 +86,22 @@ def rank_table(rows):
 
 
 def costs(rows, method):
-    """Median over sets of fitting time, predicting time and memory."""
+    """Median of fitting time, predicting time and memory."""
     made = [row for row in rows if row["method"] == method and row["status"] == "ok"]
-
-    def median(column):
-        return float(np.median([row[column] for row in made])) if made else math.nan
-
+    # Splits share a process, whose later ones use memory again that the first has taken.
+    memory = {}
+    for row in made:
+        memory[row["set"]] = max(memory.get(row["set"], 0), row["peak_bytes"])
     return (
-        markdown.seconds(median("fit_seconds")),
-        markdown.seconds(median("predict_seconds")),
-        markdown.mebibytes(median("peak_bytes")),
+        markdown.seconds(_median(row["fit_seconds"] for row in made)),
+        markdown.seconds(_median(row["predict_seconds"] for row in made)),
+        markdown.mebibytes(_median(memory.values())),
     )
+
+
+def _median(values):
+    values = list(values)
+    return float(np.median(values)) if values else math.nan
 
 
 def set_part(rows, name):
@@ -128,8 +135,8 @@ def set_costs(own, method):
     """Median over splits of fitting and predicting time."""
     made = [row for row in own if row["method"] == method and row["status"] == "ok"]
     return [
-        markdown.seconds(float(np.median([row[c] for row in made])))
-        for c in ("fit_seconds", "predict_seconds")
+        markdown.seconds(_median(row[column] for row in made))
+        for column in ("fit_seconds", "predict_seconds")
     ]
 
 
