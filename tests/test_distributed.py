@@ -81,7 +81,8 @@ def test_files_on_a_cluster_give_the_numbers_of_the_stream(client, folder, expec
 def test_files_on_threads_and_at_an_address(client, folder, expected):
     assert_same(distributed.audit(str(folder / "*.parquet"), groups=GROUPS), expected)
     address = client.scheduler.address
-    assert_same(distributed.audit(folder, client=address, groups=GROUPS), expected)
+    # Workers get a URL, and connect by themselves.
+    assert_same(distributed.audit(f"file://{folder}/*.parquet", client=address, groups=GROUPS), expected)
 
 
 def test_frames_and_arrays_give_the_same_numbers(client, frame, example, expected):
@@ -129,10 +130,10 @@ def test_a_corrupt_file_is_named(client, folder, tmp_path):
         distributed.audit(tmp_path, client=client)
     # Damage that only a worker will see.
     (tmp_path / "3.parquet").write_bytes(whole)
-    opened = open_predictions(tmp_path)
+    opened = open_predictions(f"file://{tmp_path}")
     middle = len(whole) // 2
     (tmp_path / "3.parquet").write_bytes(whole[:middle] + b"\xff" * 64 + whole[middle + 64 :])
-    with pytest.raises(ValueError, match=r"3\.parquet"):
+    with pytest.raises(ValueError, match=rf"file://{tmp_path}/3\.parquet"):
         distributed.audit(opened, client=client)
 
 
@@ -143,15 +144,21 @@ def test_bad_rows_are_named_by_partition(client, frame):
         distributed.audit(dd.from_pandas(bad, npartitions=2), client=client)
 
 
-@pytest.mark.parametrize("source", ["files", "frame"])
+@pytest.mark.parametrize("source", ["files", "frame", "arrays"])
 def test_recalibration(client, folder, frame, example, source, tmp_path):
-    data = folder if source == "files" else dd.from_pandas(frame, npartitions=3)
-    calibrator = distributed.fit_calibrator(pc.TemperatureScaling(), data, client=client, n_rows=1000)
-    everything = distributed.fit_calibrator(pc.TemperatureScaling(), data, client=client)
+    data = {
+        "files": folder,
+        "frame": dd.from_pandas(frame, npartitions=3),
+        "arrays": (example.labels, da.from_array(example.proba, chunks=(1500, 4))),
+    }[source]
+    names = example.class_names if source == "arrays" else None
+    options = {"client": client, "class_names": names}
+    calibrator = distributed.fit_calibrator(pc.TemperatureScaling(), data, n_rows=1000, **options)
+    everything = distributed.fit_calibrator(pc.TemperatureScaling(), data, **options)
     alone = pc.TemperatureScaling().fit(example.proba, example.labels)
     at = example.proba[:50]
     np.testing.assert_allclose(everything.predict_proba(at), alone.predict_proba(at), atol=1e-4)
-    files = distributed.apply_calibrator(calibrator, data, tmp_path / "out", client=client)
+    files = distributed.apply_calibrator(calibrator, data, tmp_path / "out", **options)
     assert all(file.parent == tmp_path / "out" for file in files)
     written = [pc.read_predictions(file) for file in files]
     assert written[0].class_names == example.class_names
@@ -161,6 +168,49 @@ def test_recalibration(client, folder, frame, example, source, tmp_path):
     )
     # Three of the four files have rows.
     assert len(files) == 3
+
+
+def test_recalibration_keeps_other_columns(client, frame, tmp_path):
+    names = [name for name in frame.columns if name != "label"]
+    wide = frame.assign(id=np.arange(len(frame)), weight=2.0, note="a")[
+        ["id", *frame.columns[::-1], "weight", "note"]
+    ]
+    wide.index = pd.date_range("2026-01-01", periods=len(frame), freq="s", name="when")
+    pieces = dd.from_pandas(wide, npartitions=2)
+    none = pieces.partitions[0].map_partitions(lambda part: part.iloc[:0], meta=wide)
+    data = dd.concat([none, pieces], interleave_partitions=False)
+    options = {"client": client, "class_names": names}
+    calibrator = distributed.fit_calibrator(pc.TemperatureScaling(), data, n_rows=1000, **options)
+    files = distributed.apply_calibrator(calibrator, data, tmp_path, client=client)
+    assert [file.name for file in files] == ["part-00001.parquet", "part-00002.parquet"]
+    assert sorted(tmp_path.iterdir()) == files
+    written = pd.concat([pd.read_parquet(file) for file in files])
+    others = ["id", "label", "weight", "note"]
+    pd.testing.assert_frame_equal(written[others], wide[others], check_dtype=False, check_freq=False)
+    assert list(written.columns) == list(wide.columns)
+    np.testing.assert_allclose(written[names], calibrator.predict_proba(frame[names].to_numpy()), atol=1e-6)
+    # The files say which columns are classes.
+    assert pc.read_predictions(files[0]).class_names == tuple(names)
+    opened = open_predictions(tmp_path)
+    assert (opened.class_names, sum(chunk.sample.n_samples for chunk in opened)) == (tuple(names), len(frame))
+
+
+def test_recalibration_refuses_what_does_not_fit(frame, example, tmp_path):
+    names = list(example.class_names)
+    calibrator = pc.TemperatureScaling().fit(example.proba, example.labels, class_names=names)
+    proba = da.from_array(example.proba, chunks=(2000, 10))
+    with pytest.raises(ValueError, match="where the calibrator was fitted on"):
+        distributed.apply_calibrator(calibrator, (example.labels, proba), tmp_path, class_names=names[::-1])
+    with pytest.raises(ValueError, match="not a URL") as caught:
+        distributed.apply_calibrator(calibrator, dd.from_pandas(frame), "s3://me:secret@bucket")
+    assert "secret" not in str(caught.value)
+    with pytest.raises(ValueError, match="there is no column 'emu', which is said to be a class"):
+        distributed.audit(dd.from_pandas(frame), class_names=["emu"])
+    bad = frame.copy()
+    bad.iloc[-1, 0] += 0.5
+    with pytest.raises(ValueError, match=r"partition 1: y_proba\[1999\] does not sum to 1"):
+        distributed.apply_calibrator(calibrator, dd.from_pandas(bad, npartitions=2), tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] in (["part-00000.parquet"], [])
 
 
 def test_what_cannot_be_distributed_is_refused(example):
@@ -177,10 +227,14 @@ def test_what_cannot_be_distributed_is_refused(example):
         distributed.audit((labels, proba), class_names=["a"])
 
 
-def test_arrays_of_unknown_size(frame, expected):
+def test_arrays_of_unknown_size(frame, example, expected, tmp_path):
     pieces = dd.from_pandas(frame, npartitions=3)
     names = [name for name in frame.columns if name != "label"]
     codes = pieces.label.map(names.index, meta=("label", int))
     arrays = (codes.values, pieces[names].values)
     found = distributed.audit(arrays, class_names=names, groups=GROUPS)
     assert_same(found, expected, places=False)
+    calibrator = pc.TemperatureScaling().fit(example.proba, example.labels)
+    files = distributed.apply_calibrator(calibrator, arrays, tmp_path, class_names=names)
+    written = np.concatenate([pc.read_predictions(file).labels for file in files])
+    np.testing.assert_array_equal(written, example.labels)

@@ -45,6 +45,24 @@ def test_the_gate_for_ci_works_on_streams(run, folder):
     assert run("audit", folder, "--fail-above", "0.2", "--quiet").returncode == 0
 
 
+def test_urls_are_audited_and_their_secrets_are_not_told(run, folder, tmp_path):
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    for file in folder.iterdir():
+        memory.pipe(f"/me:secret@logs/{file.name}", file.read_bytes())
+    reports = [tmp_path / "r.html", tmp_path / "r.md"]
+    url = "memory://me:secret@logs/[0-2].parquet"
+    done = run("audit", url, "--html", reports[0], "--markdown", reports[1], "--json")
+    assert json.loads(done.stdout)["n_samples"] == 7500
+    texts = [done.stdout, *(report.read_text() for report in reports)]
+    assert not any("secret" in text for text in texts)
+    assert "polycal audit 'memory://***@logs/[0-2].parquet'" in texts[2]
+    memory.pipe("/me:secret@logs/1.parquet", b"PAR1 rubbish")
+    done = run("audit", url)
+    assert done.returncode == 2
+    assert done.stderr.startswith("polycal: memory://***@logs/1.parquet: cannot be read as Parquet")
+    memory.rm("/me:secret@logs", recursive=True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -5,6 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from tests.reference_sparse import ragged
 
+from polycal.io._parquet import open_parquet
 from polycal.io.lists import ListFiles, open_lists, read_lists, write_lists
 from polycal.sparse import smooth_calibration_error, sparse_sample
 from polycal.states.truncated import TruncatedQuestionState
@@ -60,9 +61,9 @@ def test_files_are_read_in_chunks_that_fit(tmp_path, monkeypatch):
 
 def test_chunks_shrink_with_the_memory(tmp_path):
     write_lists(tmp_path / "top.parquet", make())
-    file = parquet.ParquetFile(tmp_path / "top.parquet")
-    small = open_lists(tmp_path, memory="512MiB")._chunk_rows(file)
-    large = open_lists(tmp_path, memory="2GiB")._chunk_rows(file)
+    with open_parquet(tmp_path / "top.parquet") as file:
+        small = open_lists(tmp_path, memory="512MiB")._chunk_rows(file)
+        large = open_lists(tmp_path, memory="2GiB")._chunk_rows(file)
     assert 1 < small < large / 4
 
 

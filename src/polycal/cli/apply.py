@@ -8,14 +8,14 @@ import typer
 
 import polycal as pc
 from polycal._typing import Floats
-from polycal.cli.inputs import read_calibrator, readable_file
+from polycal.cli.inputs import read_calibrator, readable_file, shown
 from polycal.cli.options import JobsOption, JsonOption, QuietOption, SeedOption
 from polycal.cli.output import print_json, threads, working
 from polycal.io.predictions import map_predictions
 
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="What polycal recalibrate wrote.")]
 PredictionsArgument = Annotated[
-    Path, typer.Argument(metavar="PREDS", help="Predictions, with labels or without: .npz, .npy, .csv, ...")
+    str, typer.Argument(metavar="PREDS", help="Predictions, with labels or without: .npz, .npy, .csv, ...")
 ]
 OutOption = Annotated[
     Path, typer.Option("--out", metavar="OUT", help="The file to write; its suffix is the format.")
@@ -39,7 +39,7 @@ def apply(
     del seed  # nothing here is random
     calibrator = read_calibrator(model)
     with (
-        working(f"calibrating {predictions}", quiet=quiet),
+        working(f"calibrating {shown([predictions])}", quiet=quiet),
         threads(jobs),
         readable_file(predictions) as file,
     ):

@@ -21,6 +21,7 @@ from polycal.cli.options import (
     SeedOption,
 )
 from polycal.cli.output import FOUND, print_audit, working
+from polycal.io._remote import hide_secrets
 from polycal.notions.registry import parse_notion
 
 HtmlOption = Annotated[
@@ -102,7 +103,7 @@ def audit(
     named = name if part == "all" else f"{name}, {part} rows"
     for path, write in ((html, result.to_html), (markdown, result.to_markdown)):
         if path is not None:
-            write(path, title=named, command=shlex.join(["polycal", *sys.argv[1:]]))
+            write(path, title=named, command=_command())
     if as_json or not quiet:
         print_audit(result, as_json=as_json)
     if fail_above is not None and _proven(result) > fail_above:
@@ -110,7 +111,7 @@ def audit(
 
 
 def _audit_file(
-    file: Path, part: str, notion: list[str] | None, calibrator: Path | None, common: Any, *, quiet: bool
+    file: str, part: str, notion: list[str] | None, calibrator: Path | None, common: Any, *, quiet: bool
 ) -> "pc.Audit":
     """One file, in memory."""
     notions = [parse_notion(text) for text in notion] if notion else None
@@ -128,11 +129,16 @@ def _audit_file(
         )
 
 
-def _audit_stream(files: list[Path], scheduler: str | None, common: Any) -> "pc.Audit":
+def _audit_stream(files: list[str], scheduler: str | None, common: Any) -> "pc.Audit":
     """Many files or large ones, in chunks: here, or where a scheduler sends the work."""
     if scheduler is None:
         return pc.audit_stream(files, **common)
     return pc.distributed.audit(files, client=scheduler, **common)
+
+
+def _command() -> str:
+    """How to run this again; who may read the files is not told."""
+    return shlex.join(["polycal", *map(hide_secrets, sys.argv[1:])])
 
 
 def _proven(result: "pc.Audit") -> float:

@@ -1,6 +1,5 @@
 """``polycal compare``."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,10 +13,10 @@ from polycal.cli.output import print_json, threads
 from polycal.report.comparison import render_comparison
 
 CalibrationArgument = Annotated[
-    Path, typer.Argument(metavar="CAL", help="Predictions with labels to fit on: .npz, .npy, .csv, ...")
+    str, typer.Argument(metavar="CAL", help="Predictions with labels to fit on: .npz, .npy, .csv, ...")
 ]
 EvaluationArgument = Annotated[
-    Path | None,
+    str | None,
     typer.Argument(
         metavar="[EVAL]", help="Predictions with labels to judge on; left out, the two parts that CAL marks."
     ),

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import polycal as pc
-from polycal.cli.inputs import read_calibrator, read_sample
+from polycal.cli.inputs import read_calibrator, read_sample, shown
 from polycal.cli.options import (
     FileArgument,
     GroupsOption,
@@ -60,7 +60,7 @@ def explore(
     named_groups = None if groups is None else pc.read_groups(groups)
     model = None if calibrator is None else read_calibrator(calibrator)
     with threads(jobs):
-        with working(f"loading {file}", quiet=quiet):
+        with working(f"loading {shown([file])}", quiet=quiet):
             explorer = make_explorer(
                 read_sample(file, part),
                 title=_title(file, part),
@@ -81,8 +81,8 @@ def explore(
             serve(explorer, door)
 
 
-def _title(file: Path, part: str) -> str:
-    name = "standard input" if file.name == "-" else file.name
+def _title(file: str, part: str) -> str:
+    name = shown([file])
     return name if part == "all" else f"{name}, {part} rows"
 
 

@@ -5,19 +5,19 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from glob import has_magic
 from pathlib import Path
 
 import polycal as pc
+from polycal.io._places import is_pattern, place_of
 
-_STDIN = Path("-")
+_STDIN = "-"
 # How each format starts; CSV is what starts otherwise.
 _STARTS = {b"PK\x03\x04": ".npz", b"\x93NUMPY": ".npy", b"PAR1": ".parquet", b"ARROW1": ".feather"}
 
 
 @contextmanager
-def readable_file(path: Path) -> Iterator[Path]:
-    """The file itself; for ``-``, what comes on standard input, as a temporary file of the right suffix."""
+def readable_file(path: str) -> Iterator[str]:
+    """The file itself, or its URL; for ``-``, what comes on standard input, as a temporary file of the right suffix."""
     if path != _STDIN:
         yield path
         return
@@ -32,21 +32,21 @@ def readable_file(path: Path) -> Iterator[Path]:
         with copy.open("wb") as file:
             file.write(start)
             shutil.copyfileobj(sys.stdin.buffer, file)
-        yield copy
+        yield str(copy)
 
 
-def is_stream(files: list[Path]) -> bool:
+def is_stream(files: list[str]) -> bool:
     """Whether this is more than one file: several, a folder, or a pattern."""
-    return len(files) > 1 or files[0].is_dir() or (has_magic(str(files[0])) and not files[0].exists())
+    return len(files) > 1 or place_of(files[0]).is_dir() or is_pattern(place_of(files[0]))
 
 
-def shown(files: list[Path]) -> str:
+def shown(files: list[str]) -> str:
     """What to call the input."""
-    name = "standard input" if files[0] == _STDIN else files[0].name
+    name = "standard input" if files[0] == _STDIN else place_of(files[0]).name
     return name if len(files) == 1 else f"{name} and {len(files) - 1} more"
 
 
-def read_sample(path: Path, part: str) -> "pc.Sample":
+def read_sample(path: str, part: str) -> "pc.Sample":
     """Predictions with labels."""
     with readable_file(path) as file:
         return pc.read_predictions(file, part=part)  # type: ignore[arg-type]  # checked by the reader

@@ -5,18 +5,20 @@ from typing import Annotated
 
 import typer
 
+# Text and not paths, which would leave out one of the slashes of a URL.
 FilesArgument = Annotated[
-    list[Path],
+    list[str],
     typer.Argument(
         metavar="FILE",
         help="Predictions with labels: .npz, .npy, .csv, .parquet or .feather; - for standard input. Several files, a "
-        "folder or a quoted pattern are read in chunks.",
+        "folder or a quoted pattern are read in chunks. URLs work too, such as 's3://bucket/logs/*.parquet'.",
     ),
 ]
 FileArgument = Annotated[
-    Path,
+    str,
     typer.Argument(
-        metavar="FILE", help="Predictions with labels: .npz, .npy, .csv, .parquet or .feather; or -."
+        metavar="FILE",
+        help="Predictions with labels: .npz, .npy, .csv, .parquet or .feather; a URL of one; or -.",
     ),
 ]
 GroupsOption = Annotated[

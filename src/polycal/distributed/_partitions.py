@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,11 @@ import numpy as np
 from polycal._validation import check_choice
 from polycal.distributed._dask import dask
 from polycal.io._chunk_readers import reader_of
+from polycal.io._files import ROWS_PER_FILE
+from polycal.io._places import Place
 from polycal.io._raw import RawPredictions
-from polycal.io._table import sort_columns
-from polycal.io.chunks import ROWS_PER_FILE, Chunk, PredictionFiles, open_predictions, parse_memory
+from polycal.io._table import Columns, sort_columns
+from polycal.io.chunks import Chunk, PredictionFiles, open_predictions, parse_memory
 from polycal.io.predictions import Part
 from polycal.storage.damage import named
 
@@ -33,7 +34,7 @@ class Partition(ABC):
 
     def naming(self) -> AbstractContextManager[None]:
         """Errors inside name the partition."""
-        return named(Path(self.title()))
+        return named(self.title())
 
     def chunks(self, files: PredictionFiles, number: int) -> Iterator[Chunk]:
         """Its rows, checked, with their places in the whole data."""
@@ -48,10 +49,10 @@ class Partition(ABC):
 class FilePartition(Partition):
     """A file that every worker can read."""
 
-    path: Path
+    path: Place
 
     def title(self) -> str:
-        """The path."""
+        """The path or URL."""
         return str(self.path)
 
     def raws(self, files: PredictionFiles) -> Iterator[tuple[int, RawPredictions]]:
@@ -86,9 +87,9 @@ class Partitions:
 def partitions_of(data: Any, memory: int | str, part: Part, class_names: Any) -> Partitions:
     """Partitions of files, of a Dask data frame, or of (labels, probabilities) as Dask arrays."""
     check_choice(part, "part", ("all", "calibration", "evaluation"))
-    if hasattr(data, "to_delayed") and hasattr(data, "columns"):
-        return _frame_partitions(data, memory, part)
-    if isinstance(data, tuple) and len(data) in {2, 3} and hasattr(data[1], "to_delayed"):
+    if is_frame(data):
+        return _frame_partitions(data, memory, part, class_names)
+    if is_arrays(data):
         return _array_partitions(data, memory, part, class_names)
     if isinstance(data, str | PathLike | list | PredictionFiles):
         files = (
@@ -102,16 +103,33 @@ def partitions_of(data: Any, memory: int | str, part: Part, class_names: Any) ->
     )
 
 
-def _frame_partitions(frame: Any, memory: int | str, part: Part) -> Partitions:
-    columns = sort_columns([str(name) for name in frame.columns])
+def is_frame(data: Any) -> bool:
+    """Tell a Dask data frame."""
+    return hasattr(data, "to_delayed") and hasattr(data, "columns")
+
+
+def is_arrays(data: Any) -> bool:
+    """Tell (labels, probabilities) or (labels, probabilities, weights), the second a Dask array."""
+    return isinstance(data, tuple) and len(data) in {2, 3} and hasattr(data[1], "to_delayed")
+
+
+def frame_columns(frame: Any, class_names: Any) -> Columns:
+    """The columns of a data frame by their role; the classes are these, or all that are not special."""
+    return sort_columns(
+        list(map(str, frame.columns)), None if class_names is None else list(map(str, class_names))
+    )
+
+
+def _frame_partitions(frame: Any, memory: int | str, part: Part, class_names: Any) -> Partitions:
+    columns = frame_columns(frame, class_names)
     files = PredictionFiles((), len(columns.classes), columns.class_names, parse_memory(memory), part)
     make = dask().delayed(frame_partition, pure=False)
-    return Partitions(files, [make(number, piece) for number, piece in enumerate(frame.to_delayed())])
+    pieces = enumerate(frame.to_delayed())
+    return Partitions(files, [make(number, piece, columns) for number, piece in pieces])
 
 
-def frame_partition(number: int, frame: Any) -> ArrayPartition:
+def frame_partition(number: int, frame: Any, columns: Columns) -> ArrayPartition:
     """One pandas data frame as a partition. Whole numbers are positions of classes, text is names."""
-    columns = sort_columns([str(name) for name in frame.columns])
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
 
     def column(name: str | None) -> Any:
@@ -133,7 +151,7 @@ def frame_partition(number: int, frame: Any) -> ArrayPartition:
 def _array_partitions(arrays: tuple[Any, ...], memory: int | str, part: Part, class_names: Any) -> Partitions:
     if part != "all":
         raise ValueError(f"arrays do not mark their parts, so part={part!r} cannot be read.")
-    proba = arrays[1].rechunk({1: -1})
+    proba, sides = aligned_arrays(arrays)
     n_classes = int(proba.shape[1])
     names = None if class_names is None else tuple(map(str, class_names))
     if names is not None and len(names) != n_classes:
@@ -141,11 +159,16 @@ def _array_partitions(arrays: tuple[Any, ...], memory: int | str, part: Part, cl
             f"class_names has {len(names)} names but y_proba has {n_classes} columns; give one per class."
         )
     files = PredictionFiles((), n_classes, names, parse_memory(memory), "all")
-    sides = [_like_rows(array, proba).to_delayed().tolist() for array in (arrays[0], *arrays[2:])]
     make = dask().delayed(array_partition, pure=False)
     blocks = proba.to_delayed()[:, 0].tolist()
-    pieces = zip(blocks, *sides, strict=True)
+    pieces = zip(blocks, *(side.to_delayed().tolist() for side in sides), strict=True)
     return Partitions(files, [make(number, *piece) for number, piece in enumerate(pieces)])
+
+
+def aligned_arrays(arrays: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+    """The probabilities with all classes in each block; labels, and weights if any, cut as their rows are."""
+    proba = arrays[1].rechunk({1: -1})
+    return proba, [_like_rows(array, proba) for array in (arrays[0], *arrays[2:])]
 
 
 def array_partition(number: int, proba: Any, labels: Any, weight: Any = None) -> ArrayPartition:

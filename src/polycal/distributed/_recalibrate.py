@@ -1,21 +1,22 @@
 """Recalibration on Dask: fit on a sketch of all rows, apply where the rows are."""
 
-from collections.abc import Iterator
+from os import fspath
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 from polycal import _typing
 from polycal._audit.bundle import Bundle
-from polycal._validation import check_integer, check_labels, check_proba
+from polycal._validation import check_integer
 from polycal.calibrators._base import Calibrator
 from polycal.distributed._audit import shown_to_all
-from polycal.distributed._dask import computing, dask
-from polycal.distributed._partitions import Partition, partitions_of
-from polycal.io._arrow import append_parquet
-from polycal.io._raw import RawPredictions
-from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles
+from polycal.distributed._dask import computing
+from polycal.distributed._partitions import partitions_of
+from polycal.distributed._writing import part_file, written
+from polycal.io._remote import hide_secrets, is_url
+from polycal.io.chunks import DEFAULT_MEMORY
 from polycal.io.predictions import Part
 from polycal.states.sketch import SketchState
 
@@ -89,7 +90,8 @@ def apply_calibrator(
     calibrator : Calibrator
         Fitted.
     data, client, memory, class_names
-        As for `audit`; labels are kept where there are any.
+        As for `audit`; labels are kept where there are any, and so are all other columns of a data frame, and its
+        index. Its classes are by default the columns that the calibrator was fitted on.
     out : str or path
         A folder that every worker can write to; it is made if there is none. Files in it are replaced.
 
@@ -97,35 +99,32 @@ def apply_calibrator(
     -------
     list of path
         The files, ``part-00000.parquet`` and so on, in the order of the partitions. Partitions without rows have none.
+
+    Notes
+    -----
+    Data frames go through ``map_partitions``, arrays block by block, files in chunks that fit into the memory. A file
+    appears under its name only when it is complete, so that a task which is run again, because a worker died, does no
+    harm. Its metadata name the classes: `read_predictions` does not take other columns for such.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> import polycal as pc
+    >>> from polycal import distributed
+    >>> frame = pd.DataFrame({"id": [7, 8, 9], "cat": [0.9, 0.2, 0.6], "dog": [0.1, 0.8, 0.4], "label": ["cat"] * 3})
+    >>> calibrator = pc.TemperatureScaling().fit(frame[["cat", "dog"]], [0, 1, 1], class_names=["cat", "dog"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = distributed.apply_calibrator(calibrator, dd.from_pandas(frame, npartitions=1), folder)
+    ...     pd.read_parquet(files[0]).columns.tolist(), pc.read_predictions(files[0]).class_names
+    (['id', 'cat', 'dog', 'label'], ('cat', 'dog'))
     """
-    folder = Path(out)
+    text = fspath(out)
+    if is_url(text):
+        raise ValueError(f"out={hide_secrets(text)!r} must be a folder that workers can write to, not a URL.")
+    folder = Path(text)
     folder.mkdir(parents=True, exist_ok=True)
-    parts = partitions_of(data, memory, "all", class_names)
-    write = dask().delayed(_write, pure=False)
-    tool = dask().delayed(calibrator, pure=False, traverse=False)
-    names = [folder / f"part-{number:05d}.parquet" for number in range(len(parts.delayed))]
-    tasks = [write(tool, parts.files, part, name) for part, name in zip(parts.delayed, names, strict=True)]
     with computing(client) as compute:
-        counts: list[int] = compute(dask().delayed(list, pure=False)(tasks))
-    return [name for name, count in zip(names, counts, strict=True) if count]
-
-
-def _write(calibrator: Calibrator, files: PredictionFiles, part: Partition, out: Path) -> int:
-    """Write the recalibrated rows of one partition; returns their number."""
-    with part.naming():
-        return append_parquet(out, _recalibrated(calibrator, files, part))
-
-
-def _recalibrated(
-    calibrator: Calibrator, files: PredictionFiles, part: Partition
-) -> Iterator[RawPredictions]:
-    for _, raw in part.raws(files):
-        if raw.proba.shape[0]:
-            proba, names = check_proba(raw.proba, class_names=files.class_names, from_logits=raw.from_logits)
-            yield RawPredictions(
-                calibrator.predict_proba(proba),
-                labels=None if raw.labels is None else check_labels(raw.labels, proba.shape[1], names),
-                sample_weight=raw.sample_weight,
-                class_names=names,
-                evaluation=raw.evaluation,
-            )
+        pairs = np.asarray(compute(written(calibrator, data, folder, memory, class_names)))
+    return [part_file(folder, number) for number, n_rows in sorted(pairs.tolist()) if n_rows]

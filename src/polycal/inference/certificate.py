@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from polycal._typing import Float64s
 from polycal._validation import check_sample
 from polycal.inference._betting import lower_bound, p_value, set_up, standard_error
 from polycal.inference.bounds import check_level, check_seed
@@ -122,15 +123,28 @@ def certify(
 
 def certify_sample(witness: Witness, sample: Sample, alpha: float, random_state: int = 0) -> Certificate:
     """Judge a witness on a validated sample."""
+    return certify_correlations(
+        witness, witness.correlations(sample), sample.sample_weight, alpha, random_state
+    )
+
+
+def certify_correlations(
+    witness: Witness,
+    correlations: Float64s,
+    sample_weight: Float64s | None,
+    alpha: float,
+    random_state: int = 0,
+) -> Certificate:
+    """Judge a witness by what it made of each row of a validated sample of any kind."""
     bound = correlation_bound(witness)
-    values = (witness.correlations(sample) + bound) / (2.0 * bound)
-    game = set_up(values.clip(0.0, 1.0), sample.sample_weight, random_state)
+    values = (correlations + bound) / (2.0 * bound)
+    game = set_up(values.clip(0.0, 1.0), sample_weight, random_state)
     return Certificate(
         estimate=2.0 * bound * game.mean - bound,
         lower_bound=2.0 * bound * lower_bound(game, alpha) - bound,
         p_value=p_value(game, 0.5),
         alpha=alpha,
-        n_samples=sample.n_samples,
+        n_samples=correlations.size,
         witness=witness,
         std_error=2.0 * bound * standard_error(game.gain[0], game.stake[0]),
     )

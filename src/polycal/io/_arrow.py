@@ -1,6 +1,8 @@
 """Parquet and Feather, by PyArrow, which is imported when first needed."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -9,12 +11,13 @@ import numpy as np
 
 from polycal.io._arrow_columns import Table, pyarrow, read_table
 from polycal.io._ipc import read_claim
+from polycal.io._parquet import open_parquet
+from polycal.io._places import Place
 from polycal.io._raw import RawPredictions
 from polycal.io._table import writable_names
 from polycal.storage.atomic import replacing
 from polycal.storage.damage import check_claim, readable
 
-_PARQUET = "Parquet"
 _FEATHER = "Feather (Arrow IPC)"
 
 # The second limit is for cells that are lists.
@@ -23,19 +26,14 @@ _BATCH_CELLS, _BATCH_ROWS = 1 << 22, 1 << 14
 _GROUP_CELLS = 1 << 24
 
 
-def read_parquet(path: Path, max_bytes: int) -> RawPredictions:
+def read_parquet(place: Place, max_bytes: int) -> RawPredictions:
     """Read a Parquet file."""
-    with pyarrow().OSFile(str(path), "rb") as file:
-        with readable(_PARQUET):
-            parquet = pyarrow("parquet").ParquetFile(file, page_checksum_verification=True)
-            schema, n_rows = parquet.schema_arrow, parquet.metadata.num_rows
+    with open_parquet(place) as parquet:
 
         def batches(columns: Sequence[str]) -> Iterator[Any]:
-            size = min(_BATCH_ROWS, max(1, _BATCH_CELLS // len(columns)))
-            with readable(_PARQUET):
-                yield from parquet.iter_batches(batch_size=size, columns=list(columns))
+            return parquet.batches(min(_BATCH_ROWS, max(1, _BATCH_CELLS // len(columns))), columns)
 
-        return read_table(Table(schema, n_rows, batches), max_bytes)
+        return read_table(Table(parquet.schema, parquet.n_rows, batches), max_bytes)
 
 
 def read_feather(path: Path, max_bytes: int) -> RawPredictions:
@@ -63,12 +61,7 @@ def read_feather(path: Path, max_bytes: int) -> RawPredictions:
 def write_parquet(path: Path, raw: RawPredictions) -> None:
     """Write a Parquet file whose pages carry checksums."""
     schema = _schema(raw)
-    with (
-        replacing(path) as file,
-        pyarrow("parquet").ParquetWriter(
-            file, schema, write_page_checksum=True, use_dictionary=["label"]
-        ) as writer,
-    ):
+    with _writing(path, schema) as writer:
         for batch in _batches(raw, schema):
             writer.write_batch(batch)
 
@@ -83,17 +76,33 @@ def append_parquet(path: Path, parts: Iterable[RawPredictions]) -> int:
     if first is None:
         return 0
     schema, n_rows = _schema(first), 0
+    with _writing(path, schema) as writer:
+        for raw in chain([first], remaining):
+            n_rows += raw.proba.shape[0]
+            for batch in _batches(raw, schema):
+                writer.write_batch(batch)
+    return n_rows
+
+
+def write_frame(path: Path, frame: Any, classes: Sequence[str]) -> None:
+    """Write a pandas data frame, with its index, to a Parquet file whose metadata name the columns of classes."""
+    table = pyarrow().Table.from_pandas(frame)
+    named = (table.schema.metadata or {}) | {b"class_names": json.dumps(list(classes)).encode()}
+    table = table.replace_schema_metadata(named)
+    with _writing(path, table.schema) as writer:
+        writer.write_table(table, row_group_size=max(1, _GROUP_CELLS // len(classes)))
+
+
+@contextmanager
+def _writing(path: Path, schema: Any) -> Iterator[Any]:
+    """A writer of a Parquet file that appears under its name when it is complete."""
     with (
         replacing(path) as file,
         pyarrow("parquet").ParquetWriter(
             file, schema, write_page_checksum=True, use_dictionary=["label"]
         ) as writer,
     ):
-        for raw in chain([first], remaining):
-            n_rows += raw.proba.shape[0]
-            for batch in _batches(raw, schema):
-                writer.write_batch(batch)
-    return n_rows
+        yield writer
 
 
 def write_feather(path: Path, raw: RawPredictions) -> None:

@@ -10,8 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Ints
-from polycal.io._raw import RawPredictions
-from polycal.io._table import SPECIAL_COLUMNS, TEXT_COLUMNS, flags_from_codes, labels_from_codes, sort_columns
+from polycal.io._raw import Classes, RawPredictions
+from polycal.io._table import (
+    SPECIAL_COLUMNS,
+    TEXT_COLUMNS,
+    Columns,
+    flags_from_codes,
+    labels_from_codes,
+    sort_columns,
+)
 from polycal.storage.damage import check_claim, readable
 
 _MATRIX = "proba"
@@ -39,11 +46,11 @@ def pyarrow(module: str = "") -> Any:
 
 def read_table(table: Table, max_bytes: int) -> RawPredictions:
     """Read a table of either form: one column per class, or one column of lists."""
-    columns = sort_columns(table.schema.names)
+    columns = columns_of(table.schema)
     if table.n_rows <= 0:
         raise ValueError("the file has columns but no row")
-    if _MATRIX in columns.classes and _is_list(table.schema.field(_MATRIX).type):
-        class_names = _names_in_metadata(table.schema)
+    if has_lists(table.schema):
+        class_names = names_in_metadata(table.schema)
         proba = _read_lists(table, max_bytes)
         classes = class_names or ()
     else:
@@ -60,13 +67,27 @@ def read_table(table: Table, max_bytes: int) -> RawPredictions:
     )
 
 
+def columns_of(schema: Any) -> Columns:
+    """The columns by their role. The classes are those that the schema's metadata name, if these are columns."""
+    names = names_in_metadata(schema)
+    return sort_columns(schema.names, names if names and set(names) <= set(schema.names) else None)
+
+
+def has_lists(schema: Any) -> bool:
+    """Tell whether probabilities are in one column of lists, and not in one column per class."""
+    return _MATRIX in schema.names and is_list(schema.field(_MATRIX).type)
+
+
+def column_classes(schema: Any) -> Classes:
+    """The classes of a table with one column of numbers per class."""
+    columns = columns_of(schema)
+    _dtype_of(schema, columns.classes)
+    return Classes(len(columns.classes), columns.class_names)
+
+
 def _read_columns(table: Table, names: tuple[str, ...], max_bytes: int) -> NDArray[Any]:
     """Read columns of numbers side by side."""
-    if not names:
-        raise ValueError(
-            "there is no column of probabilities; add one column per class, its name the class name"
-        )
-    dtype = _common_dtype({name: table.schema.field(name).type for name in names})
+    dtype = _dtype_of(table.schema, names)
     out = _allocate(table.n_rows, len(names), dtype, max_bytes)
     for start, batch in _numbered_batches(table, names):
         rows = out[start : start + batch.num_rows]
@@ -142,6 +163,15 @@ def _refuse_null(column: Any, name: str, start: int, *, per_row: int = 1) -> Non
         raise ValueError(f"row {row}, column {name!r} is null; drop the row or give it a value")
 
 
+def _dtype_of(schema: Any, names: tuple[str, ...]) -> np.dtype[Any]:
+    """The type of columns of numbers."""
+    if not names:
+        raise ValueError(
+            "there is no column of probabilities; add one column per class, its name the class name"
+        )
+    return _common_dtype({name: schema.field(name).type for name in names})
+
+
 def _common_dtype(types: dict[str, Any]) -> np.dtype[Any]:
     """Keep float32 and float16 when all columns are that; take float64 for other numbers."""
     is_type = pyarrow().types
@@ -155,13 +185,13 @@ def _common_dtype(types: dict[str, Any]) -> np.dtype[Any]:
     return _SMALL_FLOATS.get(kinds.pop(), np.dtype(np.float64)) if len(kinds) == 1 else np.dtype(np.float64)
 
 
-def _is_list(kind: Any) -> bool:
+def is_list(kind: Any) -> bool:
     """Tell whether a type is one of the list types."""
     is_type = pyarrow().types
     return bool(is_type.is_fixed_size_list(kind) or is_type.is_list(kind) or is_type.is_large_list(kind))
 
 
-def _names_in_metadata(schema: Any) -> tuple[str, ...] | None:
+def names_in_metadata(schema: Any) -> tuple[str, ...] | None:
     """Read class names from the schema's metadata: under ``class_names``, a JSON list."""
     text = (schema.metadata or {}).get(b"class_names")
     if text is None:

@@ -1,9 +1,8 @@
 """Files of predictions read a chunk at a time: Parquet by batches, ``.npy`` by slices, others whole."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Ints
-from polycal.io._arrow_columns import Table, pyarrow, read_table
+from polycal.io._arrow_columns import Table, column_classes, columns_of, has_lists, read_table
+from polycal.io._files import remote_room
 from polycal.io._formats import format_of
 from polycal.io._npz import read_npy
-from polycal.io._raw import RawPredictions
-from polycal.io._table import labels_from_codes, sort_columns
-from polycal.storage.damage import readable
+from polycal.io._parquet import OpenParquet, open_parquet
+from polycal.io._places import Place
+from polycal.io._raw import Classes, RawPredictions
+from polycal.io._table import labels_from_codes
 
-_PARQUET = "Parquet"
-# Read ahead from every column of a Parquet file: small, because there may be thousands of columns.
-_BUFFER = 1 << 16
 # Other formats are read whole: their files must be smaller than the memory, by what unpacking and checking take.
 _WHOLE_SHARE = 4
 
@@ -28,12 +26,9 @@ _WHOLE_SHARE = 4
 class ChunkReader(ABC):
     """One file, as unchecked chunks."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
     @abstractmethod
-    def first(self) -> RawPredictions | None:
-        """Something of the file that shows its classes; None if it has no row."""
+    def classes(self) -> Classes | None:
+        """The classes of the file; None if it has no row."""
 
     @abstractmethod
     def chunks(self, n_rows: int) -> Iterator[tuple[int, RawPredictions]]:
@@ -43,10 +38,13 @@ class ChunkReader(ABC):
 class NpyReader(ChunkReader):
     """A mapped array, read by slices. Mapped anew for each, because pages seen count as memory until unmapped."""
 
-    def first(self) -> RawPredictions | None:
-        """One row."""
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def classes(self) -> Classes | None:
+        """Those of the columns."""
         raw = self._slice(0, 1)
-        return raw if raw.proba.shape[0] else None
+        return raw.classes if raw.proba.shape[0] else None
 
     def chunks(self, n_rows: int) -> Iterator[tuple[int, RawPredictions]]:
         """Slices."""
@@ -70,24 +68,26 @@ class NpyReader(ChunkReader):
 class WholeReader(ChunkReader):
     """A file of a format that is read whole."""
 
-    def __init__(self, path: Path, memory: int) -> None:
-        super().__init__(path)
-        size = path.stat().st_size
+    def __init__(self, place: Place, memory: int) -> None:
+        size = place.stat().st_size if isinstance(place, Path) else place.size()
         if size * _WHOLE_SHARE > memory:
             raise ValueError(
-                f"{path.suffix} files are read whole, and {size:,} bytes are too many for a memory of {memory:,}; "
+                f"{place.suffix} files are read whole, and {size:,} bytes are too many for a memory of {memory:,}; "
                 "write Parquet or .npy instead"
             )
-        self._max_bytes = memory // 2
+        self._place, self._max_bytes = place, memory // 2
 
-    def first(self) -> RawPredictions:
-        """All rows."""
-        return format_of(self.path).read(self.path, self._max_bytes)
+    def classes(self) -> Classes:
+        """Those of all rows."""
+        return self._read().classes
 
     def chunks(self, n_rows: int) -> Iterator[tuple[int, RawPredictions]]:
         """All rows, whatever ``n_rows``."""
         del n_rows
-        yield 0, self.first()
+        yield 0, self._read()
+
+    def _read(self) -> RawPredictions:
+        return format_of(self._place).read(self._place, self._max_bytes)
 
 
 @dataclass(frozen=True)
@@ -105,88 +105,69 @@ class LabelCode:
 
 
 class ParquetReader(ChunkReader):
-    """A Parquet file, read by batches, without ever holding a whole group of rows."""
+    """A Parquet file, read by batches; on this machine without ever holding a whole group of rows."""
 
-    def first(self) -> RawPredictions | None:
-        """One row."""
-        return next((raw for _, raw in self._batches(1)), None)
+    def __init__(self, place: Place, memory: int) -> None:
+        self._place, self._room = place, remote_room(memory)
+
+    def classes(self) -> Classes | None:
+        """Those of the schema; lists show theirs in the first row."""
+        with open_parquet(self._place, self._room) as parquet:
+            return _classes(parquet) if parquet.n_rows else None
 
     def chunks(self, n_rows: int) -> Iterator[tuple[int, RawPredictions]]:
         """Batches."""
-        code = self._label_code()
-        start = 0
-        for batch, raw in self._batches(n_rows):
-            labels = None if code is None else code.encode(batch.column("label"))
-            yield (
-                start,
-                RawPredictions(
-                    raw.proba,
-                    labels=labels,
-                    sample_weight=raw.sample_weight,
-                    class_names=raw.class_names,
-                    evaluation=raw.evaluation,
-                ),
-            )
-            start += batch.num_rows
-
-    def _batches(self, n_rows: int) -> Iterator[tuple[Any, RawPredictions]]:
-        """Batches as they are, and their columns but the labels."""
-        for batch in self._read(n_rows, None):
-            others = [name for name in batch.schema.names if name != "label"]
-            yield batch, read_table(_one_batch(batch.select(others)), _no_limit())
-
-    def _label_code(self) -> LabelCode | None:
-        """What the labels mean: names or positions, which only all of them together can tell."""
-        with _open_parquet(self.path) as parquet:
-            columns = sort_columns(parquet.schema_arrow.names)
-        if "label" not in columns.special:
-            return None
-        values: dict[Any, None] = {}
-        for batch in self._read(1 << 20, ["label"]):
-            column = batch.column("label")
-            if column.null_count:
-                row = int(np.argmax(np.asarray(column.is_null())))
-                raise ValueError(f"row {row}, column 'label' is null; drop the row or give it a value")
-            values.update(dict.fromkeys(column.unique().to_pylist()))
-        first = self.first()
-        classes = columns.classes if first is None else first.class_names or columns.classes
-        codes = labels_from_codes(np.arange(len(values)), list(values), classes)
-        return LabelCode(dict(zip(values, codes.tolist(), strict=True)))
-
-    def _read(self, n_rows: int, columns: Sequence[str] | None) -> Iterator[Any]:
-        seen = 0
-        with _open_parquet(self.path) as parquet:
-            with readable(_PARQUET):
-                for batch in parquet.iter_batches(batch_size=n_rows, columns=columns):
-                    seen += batch.num_rows
-                    if batch.num_rows:
-                        yield batch
-            announced = parquet.metadata.num_rows
-        if seen != announced:
-            raise ValueError(
-                f"the file is truncated or corrupt (it announces {announced} rows and holds {seen})"
-            )
+        with open_parquet(self._place, self._room) as parquet:
+            code = _label_code(parquet)
+            start = 0
+            for batch in parquet.batches(n_rows, _known_columns(parquet)):
+                others = [name for name in batch.schema.names if name != "label"]
+                raw = read_table(_one_batch(batch.select(others)), _no_limit())
+                yield start, replace(raw, labels=None if code is None else code.encode(batch.column("label")))
+                start += batch.num_rows
 
 
-@contextmanager
-def _open_parquet(path: Path) -> Iterator[Any]:
-    """An open Parquet file."""
-    with pyarrow().OSFile(str(path), "rb") as file:
-        with readable(_PARQUET):
-            parquet = pyarrow("parquet").ParquetFile(
-                file, page_checksum_verification=True, buffer_size=_BUFFER, pre_buffer=False
-            )
-        yield parquet
+def _known_columns(parquet: OpenParquet) -> list[str] | None:
+    """The columns that mean something here; None if all do."""
+    columns = columns_of(parquet.schema)
+    known = columns.special.union(columns.classes)
+    names = [name for name in parquet.schema.names if name in known]
+    return names if len(names) < len(parquet.schema.names) else None
 
 
-def reader_of(path: Path, memory: int) -> ChunkReader:
+def _classes(parquet: OpenParquet) -> Classes:
+    if not has_lists(parquet.schema):
+        return column_classes(parquet.schema)
+    return read_table(_one_batch(next(parquet.batches(1, ["proba"]))), _no_limit()).classes
+
+
+def _label_code(parquet: OpenParquet) -> LabelCode | None:
+    """What the labels of a file mean: names or positions, which only all of them together can tell."""
+    if "label" not in parquet.schema.names or not parquet.n_rows:
+        return None
+    values: dict[Any, None] = {}
+    start = 0
+    for batch in parquet.batches(1 << 20, ["label"]):
+        column = batch.column("label")
+        if column.null_count:
+            row = start + int(np.argmax(np.asarray(column.is_null())))
+            raise ValueError(f"row {row}, column 'label' is null; drop the row or give it a value")
+        values.update(dict.fromkeys(column.unique().to_pylist()))
+        start += batch.num_rows
+    classes = _classes(parquet).names or columns_of(parquet.schema).classes
+    codes = labels_from_codes(np.arange(len(values)), list(values), classes)
+    return LabelCode(dict(zip(values, codes.tolist(), strict=True)))
+
+
+def reader_of(place: Place, memory: int) -> ChunkReader:
     """How a file is read, by its suffix."""
-    makers: dict[str, Callable[[Path], ChunkReader]] = {".parquet": ParquetReader, ".npy": NpyReader}
-    suffix = path.suffix.lower()
-    if suffix in makers:
-        return makers[suffix](path)
-    format_of(path)
-    return WholeReader(path, memory)
+    suffix = place.suffix.lower()
+    if suffix == ".parquet":
+        return ParquetReader(place, memory)
+    if suffix == ".npy" and isinstance(place, Path):
+        return NpyReader(place)
+    format_of(place)
+    return WholeReader(place, memory)
 
 
 def _one_batch(batch: Any) -> Table:

@@ -38,14 +38,18 @@ def numbered(n_classes: int) -> tuple[str, ...]:
     return tuple(map(str, range(n_classes)))
 
 
-def sort_columns(names: Sequence[str]) -> Columns:
-    """Find the role of each column: a class, unless its name is a special one."""
+def sort_columns(names: Sequence[str], classes: Sequence[str] | None = None) -> Columns:
+    """Find the role of each column: a class if it is one of these; by default, unless its name is a special one."""
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise ValueError(f"two columns are called {twice!r}; rename one of them")
     if "weight" in names and "sample_weight" in names:
         raise ValueError("there are columns 'weight' and 'sample_weight'; keep one")
-    classes = (n for n in names if n not in SPECIAL_COLUMNS and not n.startswith(_INDEX_PREFIX))
+    if classes is None:
+        classes = [n for n in names if n not in SPECIAL_COLUMNS and not n.startswith(_INDEX_PREFIX)]
+    missing = next((name for name in classes if name not in names), None)
+    if missing is not None:
+        raise ValueError(f"there is no column {missing!r}, which is said to be a class")
     return Columns(tuple(classes), frozenset(names).intersection(SPECIAL_COLUMNS))
 
 

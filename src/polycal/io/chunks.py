@@ -1,52 +1,40 @@
 """Predictions larger than the memory: files, folders and patterns of files, read chunk by chunk."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from glob import glob, has_magic
-from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
 from polycal import _typing
-from polycal._typing import Ints
 from polycal._validation import check_choice
-from polycal.io._chunk_readers import ChunkReader, reader_of
+from polycal.io._chunk_readers import reader_of
+from polycal.io._files import DEFAULT_MEMORY, NumberedRows, OpenedFiles, parse_memory
 from polycal.io._formats import FORMATS
-from polycal.io._raw import RawPredictions
+from polycal.io._places import Place, find_files
+from polycal.io._raw import Classes, RawPredictions
 from polycal.io.predictions import Part
 from polycal.sample import Sample
 from polycal.states._chunk import agree_names, check_chunk
-from polycal.storage.damage import check_file, named
+from polycal.storage.damage import named
 
-DEFAULT_MEMORY = 1 << 30
-# What the interpreter, NumPy, the compiler and PyArrow take by themselves.
-_BASE_MEMORY = 384 << 20
-# Bytes that a cell of a chunk takes while it is read, checked and worked on, with room to spare; and the share of
-# the memory for them.
-_BYTES_PER_CELL, _CHUNK_SHARE = 64, 4
+__all__ = ["DEFAULT_MEMORY", "Chunk", "PredictionFiles", "open_predictions", "parse_memory"]
+
+# Bytes that a cell of a chunk takes while it is read, checked and worked on, with room to spare.
+_BYTES_PER_CELL = 64
 _MOST_ROWS = 1 << 16
-# Places of rows in all files: files may have up to this many rows.
-ROWS_PER_FILE = 1 << 40
-_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
-@dataclass(frozen=True, eq=False)
-class Chunk:
+class Chunk(NumberedRows[Sample]):
     """Validated rows, and their places in the whole data."""
-
-    sample: Sample
-    rows: Ints
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PredictionFiles:
+class PredictionFiles(OpenedFiles[Chunk]):
     """Files of predictions with the same classes. Iterate, as often as needed, to get them as `Chunk`.
 
     Attributes
     ----------
-    paths : tuple of path
+    paths : tuple of path or URL
         The files, in order.
     n_classes : int
         Number of classes.
@@ -58,43 +46,25 @@ class PredictionFiles:
         Which rows.
     """
 
-    paths: tuple[Path, ...]
-    n_classes: int
-    class_names: tuple[str, ...] | None
-    memory: int
     part: Part = "all"
-
-    @property
-    def free_memory(self) -> int:
-        """Bytes left for data and results."""
-        return self.memory - _BASE_MEMORY
 
     @property
     def chunk_rows(self) -> int:
         """Rows in a chunk, at most."""
-        room = self.free_memory // (_CHUNK_SHARE * _BYTES_PER_CELL * self.n_classes)
+        room = self.chunk_memory // (_BYTES_PER_CELL * self.n_classes)
         return max(1, min(_MOST_ROWS, room))
 
-    def __iter__(self) -> Iterator[Chunk]:
-        for number, path in enumerate(self.paths):
-            yield from self.file_chunks(path, number)
-
-    def file_chunks(self, path: Path, number: int) -> Iterator[Chunk]:
-        """The chunks of one file, by its number among all files."""
-        with named(path):
-            reader = reader_of(path, self.memory)
-            for start, raw in reader.chunks(self.chunk_rows):
-                with named(Path(f"rows from {start}")):
-                    chunk = self.checked(raw, number * ROWS_PER_FILE + start)
-                if chunk is not None:
-                    yield chunk
-
-    def __repr__(self) -> str:
-        return f"PredictionFiles({len(self.paths)} files, n_classes={self.n_classes})"
+    def file_chunks(self, path: Place, place: int) -> Iterator[Chunk]:
+        """The chunks of one file whose first row has this number."""
+        for start, raw in reader_of(path, self.memory).chunks(self.chunk_rows):
+            with named(f"rows from {start}"):
+                chunk = self.checked(raw, place + start)
+            if chunk is not None:
+                yield chunk
 
     def checked(self, raw: RawPredictions, place: int) -> Chunk | None:
         """Pass rows, the first of them at this place, through the gate; None if there are none."""
-        _agree(self, raw)
+        _agree(self, raw.classes)
         if raw.labels is None:
             raise ValueError("the file has no labels; audits need them")
         sample = check_chunk(
@@ -123,8 +93,9 @@ def open_predictions(
     Parameters
     ----------
     path : str, path, or list of them
-        Files, folders (all files of predictions in them, at any depth) and patterns such as ``day-*.parquet``. For
-        the formats see `read_predictions`; Parquet and ``.npy`` are read in chunks, other files whole, one at a time.
+        Files, folders (all files of predictions in them, at any depth) and patterns such as ``day-*.parquet``, on this
+        machine or behind a URL such as ``s3://bucket/logs/*.parquet``. For the formats see `read_predictions`; Parquet
+        and ``.npy`` are read in chunks, other files whole, one at a time.
     memory : int or str, default "1GiB"
         What may be used in all, in bytes or as text such as "512MiB" or "2GiB". At least 512 MiB.
     part : {"all", "calibration", "evaluation"}
@@ -136,8 +107,13 @@ def open_predictions(
 
     Notes
     -----
-    Opening looks at one row of each file: all must have the same classes in the same order. A file that cannot be
-    read is named in the error.
+    Opening looks at the classes of each file: all must have the same in the same order. A file that cannot be read is
+    named in the error.
+
+    URLs need ``pip install 'polycal[remote]'`` and the driver of their storage, such as ``s3fs`` for ``s3://``, which
+    finds credentials as it always does. Of Parquet files only the parts that are needed travel, group of rows by group
+    of rows, and no more of them is held than an eighth of the memory beyond what the interpreter takes. Other formats
+    are copied to a temporary file, one at a time, and ``.npy`` must be on this machine.
 
     Examples
     --------
@@ -153,74 +129,25 @@ def open_predictions(
     """
     check_choice(part, "part", ("all", "calibration", "evaluation"))
     limit = parse_memory(memory)
-    given = [path] if isinstance(path, str | PathLike) else list(path)
-    paths = tuple(found for one in given for found in _find(str(one)))
+    paths = find_files(path, tuple(FORMATS))
     opened: PredictionFiles | None = None
     for file in paths:
         with named(file):
-            raw = _first(reader_of(file, limit))
-            if raw is None:
+            classes = reader_of(file, limit).classes()
+            if classes is None:
                 continue
             if opened is None:
-                opened = PredictionFiles(paths, _n_classes(raw), raw.class_names, limit, part)
-            _agree(opened, raw)
+                opened = PredictionFiles(paths, classes.n_classes, classes.names, limit, part)
+            _agree(opened, classes)
     if opened is None:
-        raise ValueError(
-            f"{', '.join(map(str, given)) or 'the list of files'}: there is no row in these files"
-        )
+        given = ", ".join(map(str, paths[:3])) or "the list of files"
+        raise ValueError(f"{given}{', ...' if len(paths) > 3 else ''}: there is no row in these files")
     return opened
 
 
-def parse_memory(memory: int | str) -> int:
-    """Bytes, from a number or a text such as "1GiB"; at least 512 MiB."""
-    if isinstance(memory, str):
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)(?:i?B)?\s*", memory, flags=re.IGNORECASE)
-        if match is None:
-            raise ValueError(f"memory must be a size such as '1GiB' or '512MiB'; got {memory!r}.")
-        memory = int(float(match[1]) * 2 ** _UNITS[match[2].upper()])
-    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 512 << 20:
-        raise ValueError(f"memory must be at least '512MiB'; got {memory!r}.")
-    return memory
-
-
-def _first(reader: ChunkReader) -> RawPredictions | None:
-    raw = reader.first()
-    if raw is not None and raw.proba.ndim != 2:
-        raise ValueError(f"the probabilities must have shape (n, k); got shape {raw.proba.shape}")
-    return raw
-
-
-def _n_classes(raw: RawPredictions) -> int:
-    return int(raw.proba.shape[1])
-
-
-def _agree(files: PredictionFiles, raw: RawPredictions) -> None:
+def _agree(files: PredictionFiles, classes: Classes) -> None:
     """Refuse a file of other classes."""
-    if _n_classes(raw) != files.n_classes:
-        raise ValueError(f"has {_n_classes(raw)} classes but the files before have {files.n_classes}")
+    if classes.n_classes != files.n_classes:
+        raise ValueError(f"has {classes.n_classes} classes but the files before have {files.n_classes}")
     if files.class_names is not None:
-        agree_names(files.class_names, raw.class_names)
-
-
-def _find(path: str) -> list[Path]:
-    """The files that a path stands for."""
-    if has_magic(path) and not Path(path).exists():
-        names = glob(path, recursive=True)  # noqa: PTH207 - the pattern may begin anywhere
-        found = sorted(Path(name) for name in names if Path(name).is_file())
-        if not found:
-            raise FileNotFoundError(f"{path}: no file has such a name")
-        return found
-    if Path(path).is_dir():
-        found = sorted(file for file in Path(path).rglob("*") if _is_predictions(file))
-        if not found:
-            raise FileNotFoundError(f"{path}: the folder has no file of predictions ({', '.join(FORMATS)})")
-        return found
-    check_file(Path(path))
-    return [Path(path)]
-
-
-def _is_predictions(file: Path) -> bool:
-    """Whether a file in a folder is meant: hidden files and those beside an array are not."""
-    beside = file.name.endswith((".labels.npy", ".weight.npy"))
-    hidden = file.name.startswith((".", "_"))
-    return file.is_file() and file.suffix.lower() in FORMATS and not beside and not hidden
+        agree_names(files.class_names, classes.names)

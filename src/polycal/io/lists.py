@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -13,91 +12,62 @@ from numpy.typing import NDArray
 from polycal import _typing
 from polycal._typing import Ints
 from polycal._validation import check_choice, check_integer
-from polycal.io._arrow_columns import _is_list, _names_in_metadata, pyarrow
-from polycal.io._chunk_readers import _open_parquet
-from polycal.io.chunks import DEFAULT_MEMORY, ROWS_PER_FILE, _find, parse_memory
+from polycal.io._arrow_columns import is_list, names_in_metadata, pyarrow
+from polycal.io._files import DEFAULT_MEMORY, NumberedRows, OpenedFiles, parse_memory, remote_room
+from polycal.io._parquet import OpenParquet, open_parquet
+from polycal.io._places import Place, find_files
 from polycal.sparse._gate import REMAINDERS, check_sparse_chunk
 from polycal.sparse._sample import Remainder, SparseSample, joined
 from polycal.storage.atomic import replacing
-from polycal.storage.damage import named, readable
+from polycal.storage.damage import named
 
 _CLASSES, _PROBA = "classes", "proba"
 _SIZE = b"n_classes"
-# What the interpreter, SciPy, the compiler and PyArrow take; bytes that a listed class takes while it is read and
-# checked, with room to spare; and the share of the rest that a chunk may take.
-_BASE_MEMORY, _BYTES_PER_ENTRY, _CHUNK_SHARE = 384 << 20, 128, 4
+# Bytes that a listed class takes while it is read and checked, with room to spare.
+_BYTES_PER_ENTRY = 128
 
 
-@dataclass(frozen=True, eq=False)
-class SparseChunk:
+class SparseChunk(NumberedRows[SparseSample]):
     """Validated lists, and the places of their rows in the whole data."""
-
-    sample: SparseSample
-    rows: Ints
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ListFiles:
+class ListFiles(OpenedFiles[SparseChunk]):
     """Parquet files of lists. Iterate, as often as needed, to get them as `SparseChunk`.
 
     Attributes
     ----------
-    paths : tuple of path
+    paths : tuple of path or URL
         The files, in order.
     n_classes : int
         Number of classes.
     class_names : tuple of str, or None
         Their names.
-    remainder : {"unknown", "spread", "anywhere", "class"}
-        What is said of the probability that lists leave over.
     memory : int
         Bytes that may be used in all.
+    remainder : {"unknown", "spread", "anywhere", "class"}
+        What is said of the probability that lists leave over.
     """
 
-    paths: tuple[Path, ...]
-    n_classes: int
-    class_names: tuple[str, ...] | None
     remainder: Remainder
-    memory: int
 
-    def __iter__(self) -> Iterator[SparseChunk]:
-        for number, path in enumerate(self.paths):
-            with named(path):
-                yield from self._file_chunks(path, number * ROWS_PER_FILE)
-
-    def __repr__(self) -> str:
-        return f"ListFiles({len(self.paths)} files, n_classes={self.n_classes})"
-
-    def _file_chunks(self, path: Path, place: int) -> Iterator[SparseChunk]:
-        seen = 0
-        with _open_parquet(path) as parquet:
-            names = parquet.schema_arrow.names
+    def file_chunks(self, path: Place, place: int) -> Iterator[SparseChunk]:
+        """The chunks of one file whose first row has this number."""
+        with open_parquet(path, remote_room(self.memory)) as parquet:
+            names = parquet.schema.names
             weight = next((name for name in ("weight", "sample_weight") if name in names), None)
             columns = [_CLASSES, _PROBA, "label", *([] if weight is None else [weight])]
-            with readable("Parquet"):
-                batches = parquet.iter_batches(batch_size=self._chunk_rows(parquet), columns=columns)
-            while True:
-                with readable("Parquet"):
-                    batch = next(batches, None)
-                if batch is None:
-                    break
-                with named(Path(f"rows from {seen}")):
+            start = 0
+            for batch in parquet.batches(self._chunk_rows(parquet), columns):
+                with named(f"rows from {start}"):
                     sample = self._checked(batch, weight)
-                if sample.n_samples:
-                    yield SparseChunk(sample, np.arange(place + seen, place + seen + sample.n_samples))
-                seen += batch.num_rows
+                yield SparseChunk(sample, np.arange(place + start, place + start + sample.n_samples))
+                start += batch.num_rows
 
-    def _chunk_rows(self, parquet: Any) -> int:
+    def _chunk_rows(self, parquet: OpenParquet) -> int:
         """Rows whose entries fit, going by the mean number of entries."""
-        groups = [parquet.metadata.row_group(i) for i in range(parquet.metadata.num_row_groups)]
-        leaf = next(
-            i
-            for i in range(parquet.metadata.num_columns)
-            if parquet.schema.column(i).path.startswith(_CLASSES)
-        )
-        n_entries = sum(int(group.column(leaf).num_values) for group in groups)
-        mean = 1 + n_entries // max(1, int(parquet.metadata.num_rows))
-        return max(1, (self.memory - _BASE_MEMORY) // (_CHUNK_SHARE * _BYTES_PER_ENTRY * mean))
+        mean = 1 + parquet.n_values(_CLASSES) // max(1, parquet.n_rows)
+        return max(1, self.chunk_memory // (_BYTES_PER_ENTRY * mean))
 
     def _checked(self, batch: Any, weight: str | None) -> SparseSample:
         """Pass a batch through the gate."""
@@ -135,8 +105,9 @@ def open_lists(
     Parameters
     ----------
     path : str, path, or list of them
-        Parquet files, folders and patterns. Columns: ``classes`` (lists of class indices), ``proba`` (lists of their
-        probabilities), ``label`` (class index, or name if classes have names) and, optionally, ``weight``.
+        Parquet files, folders and patterns, or URLs of them, as for `open_predictions`. Columns: ``classes`` (lists of
+        class indices), ``proba`` (lists of their probabilities), ``label`` (class index, or name if classes have
+        names) and, optionally, ``weight``.
     n_classes : int, optional
         Number of classes; by default what the first file's metadata say under ``n_classes``, or the number of names
         in the JSON list under ``class_names``.
@@ -166,21 +137,20 @@ def open_lists(
     """
     check_choice(remainder, "remainder", REMAINDERS)
     limit = parse_memory(memory)
-    given = [path] if isinstance(path, str | PathLike) else list(path)
-    paths = tuple(found for one in given for found in _find(str(one)))
+    paths = find_files(path, (".parquet",))
     if not paths:
         raise ValueError("the list of files is empty")
     schemas = [_schema_of(file) for file in paths]
-    names = _names_in_metadata(schemas[0])
+    names = names_in_metadata(schemas[0])
     for file, schema in zip(paths, schemas, strict=True):
-        if _names_in_metadata(schema) != names:
+        if names_in_metadata(schema) != names:
             raise ValueError(f"{file}: has other class names than {paths[0]}")
     if n_classes is None:
         size = (schemas[0].metadata or {}).get(_SIZE)
         if size is None and names is None:
             raise ValueError(f"{paths[0]}: does not say how many classes there are; pass n_classes")
         n_classes = int(size) if size is not None else len(names or ())
-    return ListFiles(paths, check_integer(n_classes, "n_classes", minimum=2), names, remainder, limit)
+    return ListFiles(paths, check_integer(n_classes, "n_classes", minimum=2), names, limit, remainder)
 
 
 def read_lists(
@@ -232,10 +202,10 @@ def write_lists(path: _typing.Path, sample: SparseSample) -> None:
         pyarrow("parquet").write_table(table, file, write_page_checksum=True)
 
 
-def _schema_of(path: Path) -> Any:
+def _schema_of(path: Place) -> Any:
     """The schema of a file, if it has the columns of lists."""
-    with named(path), _open_parquet(path) as parquet:
-        schema = parquet.schema_arrow
+    with named(path), open_parquet(path) as parquet:
+        schema = parquet.schema
         is_type = pyarrow().types
         for name in (_CLASSES, _PROBA, "label"):
             if name not in schema.names:
@@ -244,7 +214,7 @@ def _schema_of(path: Path) -> Any:
                 )
         for name in (_CLASSES, _PROBA):
             kind = schema.field(name).type
-            if not _is_list(kind):
+            if not is_list(kind):
                 raise ValueError(f"column {name!r} holds {kind}, not lists")
         if not is_type.is_integer(schema.field(_CLASSES).type.value_type):
             raise ValueError(f"column {_CLASSES!r} must hold lists of class indices")

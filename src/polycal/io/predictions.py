@@ -14,6 +14,7 @@ from polycal._containers import to_numpy
 from polycal._typing import Floats
 from polycal._validation import check_choice, check_integer, check_proba, check_sample, check_weight
 from polycal.io._formats import Format, format_of
+from polycal.io._places import Place, check_place, place_of
 from polycal.io._raw import RawPredictions
 from polycal.sample import Sample
 from polycal.storage.archive import map_npy
@@ -30,7 +31,7 @@ def read_predictions(
     Parameters
     ----------
     path : str or path
-        The file; its suffix tells the format.
+        The file, or a URL of one, see `open_predictions`; its suffix tells the format.
 
         - ``.npz``: arrays ``proba`` or ``logits``, of shape (n, k), and ``labels``; optionally ``weight``,
           ``class_names`` (text) and ``evaluation`` (boolean). Other arrays are not looked at.
@@ -38,8 +39,9 @@ def read_predictions(
           ``<name>.labels.npy``, ``<name>.weight.npy`` and ``<name>.class_names.json`` beside it.
         - ``.csv``, ``.parquet``, ``.feather``: a column ``label``; optionally ``weight`` and ``evaluation``; every
           other column is a class, its name the class name. Columns called 0, 1, 2, ... are classes without names.
-          Instead of columns, Parquet and Feather may hold one column ``proba`` of lists, with the class names as
-          a JSON list under ``class_names`` in the schema's metadata.
+          Where the schema's metadata of Parquet and Feather name the classes, as a JSON list under ``class_names``,
+          only these columns are classes. Instead of columns, the two may hold one column ``proba`` of lists, with the
+          class names in the same place.
 
         The labels of a table are class names if all of them are, otherwise positions counted from 0.
     labels : array-like or path to an ``.npy`` file, optional
@@ -76,8 +78,8 @@ def read_predictions(
     (('cat', 'dog'), array([0, 1]))
     """
     check_choice(part, "part", ("all", "calibration", "evaluation"))
-    path, file_format, raw = _read(path, max_bytes)
-    with named(path):
+    place, file_format, raw = _read(path, max_bytes)
+    with named(place):
         sample = check_sample(
             _labels(raw, labels, file_format),
             raw.proba,
@@ -118,8 +120,8 @@ def read_probabilities(
     ...     read_probabilities(path)
     (array([[0.9, 0.1]]), ('cat', 'dog'))
     """
-    path, _, raw = _read(path, max_bytes)
-    with named(path):
+    place, _, raw = _read(path, max_bytes)
+    with named(place):
         return check_proba(raw.proba, class_names=raw.class_names, from_logits=raw.from_logits)
 
 
@@ -164,7 +166,8 @@ def write_predictions(
     array([1, 0])
     """
     path = Path(path)
-    file_format = format_of(path)
+    with named(path):
+        file_format = format_of(path)
     raw = _checked(y_true, y_proba, sample_weight, class_names, evaluation)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file to write")
@@ -186,8 +189,8 @@ def map_predictions(
     Labels, weights, class names and the mark of the evaluation part stay, where the file has them. Returns the number
     of rows.
     """
-    path, _, raw = _read(path, max_bytes)
-    with named(path):
+    place, _, raw = _read(path, max_bytes)
+    with named(place):
         proba, names = check_proba(raw.proba, class_names=raw.class_names, from_logits=raw.from_logits)
     write_predictions(
         out,
@@ -200,14 +203,14 @@ def map_predictions(
     return int(proba.shape[0])
 
 
-def _read(path: _typing.Path, max_bytes: int) -> tuple[Path, Format, RawPredictions]:
+def _read(path: _typing.Path, max_bytes: int) -> tuple[Place, Format, RawPredictions]:
     """Read a file by its suffix."""
     check_integer(max_bytes, "max_bytes", minimum=1)
-    path = Path(path)
-    check_file(path)
-    file_format = format_of(path)
-    with named(path):
-        return path, file_format, file_format.read(path, max_bytes)
+    place = place_of(path)
+    check_place(place)
+    with named(place):
+        file_format = format_of(place)
+        return place, file_format, file_format.read(place, max_bytes)
 
 
 def _labels(raw: RawPredictions, given: Any, file_format: Format) -> Any:

@@ -1,7 +1,7 @@
 """What the subset search climbs: the value of any set of classes, and the gain of flipping each one."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,16 @@ class Point:
     value: float
     predicted: Float64s
     current: Float64s
+
+
+class Climbable(Protocol):
+    """What a climb asks of a landscape."""
+
+    def at(self, member: Bools) -> Point:
+        """Evaluate a set."""
+
+    def quick_gains(self, point: Point) -> Float64s:
+        """What flipping each class gains at least."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from polycal._split import split_rows
 from polycal._typing import Bools, Float64s, Ints
 from polycal.sample import Sample
 from polycal.search.found_subset import FoundSubset, found_subset, size_limit
-from polycal.search.landscape import Landscape, Point, plain_landscape
+from polycal.search.landscape import Climbable, Landscape, Point, plain_landscape
 
 # A larger sample is searched on a random part of it. What is found is valued on the whole.
 _MAX_CELLS = 1 << 25
@@ -92,7 +92,7 @@ def _joint_scores(landscape: Landscape) -> Iterator[Float64s]:
         yield -vector
 
 
-def climb_all(landscape: Landscape, starts: list[Bools], limit: int) -> list[Climb]:
+def climb_all(landscape: Climbable, starts: list[Bools], limit: int) -> list[Climb]:
     """Climb from every start by quick gains, on all cores; the highest first."""
 
     def climb(start: Bools) -> Climb:
@@ -107,7 +107,7 @@ def _polish(landscape: Landscape, climb: Climb, limit: int) -> Climb:
 
 
 def _ascend(
-    landscape: Landscape, climb: Climb, gains: Callable[[Point], Float64s], cost: int, limit: int
+    landscape: Climbable, climb: Climb, gains: Callable[[Point], Float64s], cost: int, limit: int
 ) -> Climb:
     """Flip the most promising classes, half as many as long as the value does not rise."""
     point, n_evaluated = climb.point, climb.n_evaluated

@@ -1,11 +1,11 @@
 """Certificates from lists of classes: a witness judged by the least that it can be worth."""
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from polycal._typing import Float64s
 from polycal.inference.bounds import check_level, check_seed
-from polycal.inference.certificate import Certificate, certify_sample
+from polycal.inference.certificate import Certificate, certify_correlations
 from polycal.sparse._gate import sparse_sample
 from polycal.sparse._least import least_gains
 from polycal.sparse._sample import Remainder, SparseSample
@@ -75,7 +75,7 @@ def certify(
 def certify_lists(witness: Witness, sample: SparseSample, alpha: float, random_state: int = 0) -> Certificate:
     """Judge a witness on a validated sample."""
     if isinstance(witness, ListKernelWitness):
-        judged: Witness = witness
+        judged: ListKernelWitness | _LeastSubset = witness
     elif isinstance(witness, SubsetWitness):
         judged = _LeastSubset(witness.members, witness.phi, witness.n_classes, witness.class_names)
     else:
@@ -87,8 +87,9 @@ def certify_lists(witness: Witness, sample: SparseSample, alpha: float, random_s
         raise ValueError(
             f"y_proba has {sample.n_classes} classes but the witness was found on {witness.n_classes}."
         )
-    # It has what a certificate asks of a sample.
-    certificate = certify_sample(judged, cast("Any", sample), alpha, random_state)
+    certificate = certify_correlations(
+        judged, judged.correlations(sample), sample.sample_weight, alpha, random_state
+    )
     return replace(certificate, witness=witness)
 
 

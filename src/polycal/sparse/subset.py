@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -94,8 +94,7 @@ def search_lists(sample: SparseSample, max_size: int | None, n_starts: int, seed
     limit = size_limit(sample.n_classes, max_size)
     landscape = shrunken_landscape(sample)
     starts = start_sets(landscape, limit, n_starts, seed)
-    # It has what a climb asks of a landscape.
-    climbs = climb_all(cast("Any", landscape), starts, limit)
+    climbs = climb_all(landscape, starts, limit)
     sides = [_side(landscape, climb.point.member, limit) for climb in climbs[:_N_FINALISTS]]
     if sample.remainder in {"spread", "class"} or not sample.rest.any():
         members = np.flatnonzero(sides[0])

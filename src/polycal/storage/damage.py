@@ -8,6 +8,10 @@ from pathlib import Path
 DEFAULT_MAX_BYTES = 16 << 30
 
 
+class UnreachableError(OSError):
+    """A file that may be sound, but whose storage did not answer."""
+
+
 def check_file(path: Path) -> None:
     """See that there is such a file, and if not, look for one with a similar name."""
     if path.is_dir():
@@ -22,16 +26,16 @@ def check_file(path: Path) -> None:
 
 
 @contextmanager
-def named(path: Path) -> Iterator[None]:
-    """Prefix what goes wrong inside with the file's name."""
+def named(what: object) -> Iterator[None]:
+    """Prefix what goes wrong inside with the file's name, or with whatever else it is about."""
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(f"{what}: {error}") from error
     except TypeError as error:
-        raise TypeError(f"{path}: {error}") from error
+        raise TypeError(f"{what}: {error}") from error
     except MemoryError as error:
-        raise MemoryError(f"{path}: {error}") from error
+        raise MemoryError(f"{what}: {error}") from error
 
 
 @contextmanager
@@ -43,6 +47,8 @@ def readable(kind: str) -> Iterator[None]:
         raise MemoryError(
             f"there is not memory enough, or the sizes in the file are corrupt ({error})"
         ) from error
+    except UnreachableError:
+        raise
     except Exception as error:
         detail = f"{type(error).__name__}: {error}".splitlines()[0]
         raise ValueError(f"cannot be read as {kind}: the file is truncated or corrupt ({detail})") from error

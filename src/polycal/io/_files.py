@@ -1,0 +1,97 @@
+"""What all kinds of opened files have in common: places, classes, a bound on memory, and rows with their numbers."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from polycal._typing import Ints
+from polycal.io._places import Place
+from polycal.storage.damage import named
+
+DEFAULT_MEMORY = 1 << 30
+# Places of rows in all files: files may have up to this many rows.
+ROWS_PER_FILE = 1 << 40
+# What the interpreter, NumPy, SciPy, the compiler and PyArrow take by themselves.
+_BASE_MEMORY = 384 << 20
+# The shares of the rest that a chunk may take, and what is held of a file elsewhere.
+_CHUNK_SHARE, _REMOTE_SHARE = 4, 8
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+AnySample = TypeVar("AnySample")
+AnyChunk = TypeVar("AnyChunk")
+
+
+@dataclass(frozen=True, eq=False)
+class NumberedRows(Generic[AnySample]):
+    """Validated rows, and their places in the whole data."""
+
+    sample: AnySample
+    rows: Ints
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OpenedFiles(ABC, Generic[AnyChunk]):
+    """Files of the same classes. Iterate, as often as needed, to get them chunk by chunk.
+
+    Attributes
+    ----------
+    paths : tuple of path or URL
+        The files, in order.
+    n_classes : int
+        Number of classes.
+    class_names : tuple of str, or None
+        Their names.
+    memory : int
+        Bytes that may be used in all.
+    """
+
+    paths: tuple[Place, ...]
+    n_classes: int
+    class_names: tuple[str, ...] | None
+    memory: int
+
+    @property
+    def free_memory(self) -> int:
+        """Bytes left for data and results."""
+        return free_memory(self.memory)
+
+    @property
+    def chunk_memory(self) -> int:
+        """Bytes that a chunk may take while it is read, checked and worked on."""
+        return self.free_memory // _CHUNK_SHARE
+
+    def __iter__(self) -> Iterator[AnyChunk]:
+        for number, path in enumerate(self.paths):
+            with named(path):
+                yield from self.file_chunks(path, number * ROWS_PER_FILE)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.paths)} files, n_classes={self.n_classes})"
+
+    @abstractmethod
+    def file_chunks(self, path: Place, place: int) -> Iterator[AnyChunk]:
+        """The chunks of one file whose first row has this number."""
+
+
+def free_memory(memory: int) -> int:
+    """Bytes left for data and results."""
+    return memory - _BASE_MEMORY
+
+
+def remote_room(memory: int) -> int:
+    """Bytes that may be held of a file that is not on this machine."""
+    return free_memory(memory) // _REMOTE_SHARE
+
+
+def parse_memory(memory: int | str) -> int:
+    """Bytes, from a number or a text such as "1GiB"; at least 512 MiB."""
+    if isinstance(memory, str):
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)(?:i?B)?\s*", memory, flags=re.IGNORECASE)
+        if match is None:
+            raise ValueError(f"memory must be a size such as '1GiB' or '512MiB'; got {memory!r}.")
+        memory = int(float(match[1]) * 2 ** _UNITS[match[2].upper()])
+    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 512 << 20:
+        raise ValueError(f"memory must be at least '512MiB'; got {memory!r}.")
+    return memory
