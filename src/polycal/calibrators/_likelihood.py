@@ -34,15 +34,27 @@ def working_dtype(sample: Sample) -> type[np.floating]:
     return np.float64 if sample.proba.size <= _SMALL else np.float32
 
 
-def loss_and_residual(logits: Float64s, labels: Ints, mass: Float64s) -> tuple[float, Float64s]:
-    """The weighted log loss of ``softmax(logits)``, and its gradient; ``logits`` are overwritten by the latter."""
+def loss_and_proba(logits: Float64s, labels: Ints, mass: Float64s) -> tuple[float, Float64s]:
+    """The weighted log loss of ``softmax(logits)``, and the latter; ``logits`` are overwritten by it."""
     logits -= logits.max(axis=1, keepdims=True)
     at_label = logits[np.arange(labels.size), labels]
     np.exp(logits, out=logits)
     total = row_sums(logits)
-    logits *= (mass / total)[:, None]
-    logits[np.arange(labels.size), labels] -= mass
+    logits /= total[:, None]
     return float(mass @ (np.log(total) - at_label)), logits
+
+
+def loss_and_residual(logits: Float64s, labels: Ints, mass: Float64s) -> tuple[float, Float64s]:
+    """The weighted log loss of ``softmax(logits)``, and its gradient; ``logits`` are overwritten by the latter."""
+    loss, proba = loss_and_proba(logits, labels, mass)
+    return loss, to_residual(proba, labels, mass)
+
+
+def to_residual(proba: Float64s, labels: Ints, mass: Float64s) -> Float64s:
+    """Overwrite predictions by the gradient of their weighted log loss by the logits."""
+    proba *= mass[:, None]
+    proba[np.arange(labels.size), labels] -= mass
+    return proba
 
 
 def spreads(logs: Floats, inverse: float) -> Iterator[tuple[slice, Float64s]]:

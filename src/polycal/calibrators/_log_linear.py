@@ -1,61 +1,116 @@
 """Maps ``softmax(log v W + b)`` with a full matrix, fitted with a quadratic penalty."""
 
+from abc import abstractmethod
+from typing import ClassVar
+
 import numpy as np
 
 from polycal._typing import Float64s, Floats
-from polycal.calibrators._likelihood import log_proba, loss_and_residual, minimise, spreads
+from polycal.calibrators._base import Calibrator
+from polycal.calibrators._likelihood import (
+    log_proba,
+    loss_and_proba,
+    to_residual,
+    total_weight,
+    working_dtype,
+)
+from polycal.calibrators._matrix_blocks import MatrixBlocks
+from polycal.calibrators._matrix_ridge import MatrixRidge
+from polycal.calibrators._newton_cg import ConvexProblem, Evaluation, Preconditioner, newton_minimise
 from polycal.calibrators.temperature import fit_inverse_temperature
 from polycal.sample import Sample, row_blocks
+from polycal.steps import Linear, Log, Program, Softmax
+
+# How far the objective, per unit of weight, may be above its minimum.
+TOLERANCE = 1e-9
 
 
-def fit_log_linear(sample: Sample, weight_ridge: Float64s, bias_ridge: float) -> tuple[Float64s, Float64s]:
-    """The W of shape (k, k) and b of least penalised log loss per unit of weight.
+class LogLinearCalibrator(Calibrator):
+    """A calibrator that mixes all classes' log probabilities; subclasses say how W and b are held.
 
-    ``weight_ridge`` is the penalty on each entry of W minus a multiple of the identity; the multiple is free.
+    Attributes
+    ----------
+    weight_ : ndarray of shape (n_classes, n_classes)
+        W; ``weight_[i, j]`` is what class i's log probability counts for class j.
+    bias_ : ndarray of shape (n_classes,)
+        b.
     """
+
+    saved_attributes: ClassVar[tuple[str, ...]] = ("weight_", "bias_")
+    weight_: Float64s
+    bias_: Float64s
+
+    @abstractmethod
+    def _ridge(self, per: float) -> MatrixRidge:
+        """The penalty, its strengths divided by ``per``."""
+
+    def _fit(self, sample: Sample) -> Program:
+        self.weight_, self.bias_ = fit_log_linear(sample, self._ridge(total_weight(sample)))
+        return Log(), Linear(self.weight_, self.bias_), Softmax()
+
+
+def fit_log_linear(sample: Sample, ridge: MatrixRidge) -> tuple[Float64s, Float64s]:
+    """The W of shape (k, k) and b of least penalised log loss per unit of weight, from temperature scaling."""
     logs, k = log_proba(sample), sample.n_classes
-    inverse = fit_inverse_temperature(sample, logs)
-    # The bias is counted at the mean input, not at log v = 0 where no prediction is: the search needs far fewer steps.
-    centre: Float64s = sample.mass @ logs
-
-    def objective(point: Float64s) -> tuple[float, Float64s]:
-        own, shift = point[1:-k].reshape(k, k), point[-k:]
-        bias = shift - centre @ own
-        loss, by_weight, by_bias = _loss(sample, logs, own + point[0] * np.eye(k), bias)
-        loss += 0.5 * (float(np.vdot(weight_ridge * own, own)) + bias_ridge * float(bias @ bias))
-        by_shift = by_bias + bias_ridge * bias
-        by_own = by_weight - np.outer(centre, by_shift) + weight_ridge * own
-        return loss, np.concatenate([[np.trace(by_weight)], by_own.ravel(), by_shift])
-
-    curvature = _curvature(sample, logs, inverse, centre)
-    sizes = np.concatenate(
-        [[np.trace(curvature[:k])], (curvature[:k] + weight_ridge).ravel(), curvature[k] + bias_ridge]
-    )
-    start = np.concatenate([[inverse], np.zeros(k * k + k)])
-    point = minimise(objective, start, sizes)
-    own = point[1:-k].reshape(k, k)
-    return own + point[0] * np.eye(k), point[-k:] - centre @ own
+    start = np.zeros((k + 1, k))
+    np.fill_diagonal(start, fit_inverse_temperature(sample, logs))
+    point = newton_minimise(LogLinearProblem(sample, logs, ridge), start, TOLERANCE)
+    return point[:-1].copy(), point[-1].copy()
 
 
-def _loss(sample: Sample, logs: Floats, weight: Float64s, bias: Float64s) -> tuple[float, Float64s, Float64s]:
-    """Log loss, and its gradients by the matrix and the bias."""
-    loss, by_weight, by_bias, mass = 0.0, np.zeros_like(weight), np.zeros_like(bias), sample.mass
-    for rows in row_blocks(*logs.shape):
-        block = logs[rows].astype(np.float64)
-        logits = block @ weight
-        logits += bias
-        part, residual = loss_and_residual(logits, sample.labels[rows], mass[rows])
-        loss += part
-        by_weight += block.T @ residual
-        by_bias += np.einsum("ij->j", residual)
-    return loss, by_weight, by_bias
+class LogLinearProblem(ConvexProblem):
+    """The penalised log loss of a map, the bias below the matrix, per unit of weight.
 
+    Values and gradients are in double precision. The curvature decides about the way to the minimum only: for large
+    samples it is in single precision, which is twice as fast.
 
-def _curvature(sample: Sample, logs: Floats, inverse: float, centre: Float64s) -> Float64s:
-    """The diagonal of the Hessian at temperature scaling: a row for each input, and one for the bias."""
-    diagonal, mass = np.zeros((sample.n_classes + 1, sample.n_classes)), sample.mass
-    for rows, spread in spreads(logs, inverse):
-        weighted = spread * mass[rows, None]
-        diagonal[:-1] += np.square(logs[rows] - centre).T @ weighted
-        diagonal[-1] += np.einsum("ij->j", weighted)
-    return diagonal
+    Parameters
+    ----------
+    sample : Sample
+        Labels and weights.
+    logs : ndarray of float, shape (n_samples, n_classes)
+        Log probabilities.
+    ridge : MatrixRidge
+    """
+
+    def __init__(self, sample: Sample, logs: Floats, ridge: MatrixRidge) -> None:
+        self._logs, self._labels, self._mass, self._ridge = logs, sample.labels, sample.mass, ridge
+        n, k = logs.shape
+        self._features: Floats = np.ones((n, k + 1), dtype=working_dtype(sample))
+        self._features[:, :k] = logs
+        self._thin_mass = self._mass.astype(self._features.dtype)
+
+    def evaluate(self, point: Float64s) -> Evaluation:
+        """Value, gradient and predictions."""
+        gradient = self._ridge.gradient(point)
+        value = 0.5 * float(np.vdot(gradient, point))
+        proba: Floats = np.empty(self._logs.shape, dtype=self._features.dtype)
+        for rows in row_blocks(*proba.shape):
+            block, labels, mass = self._logs[rows].astype(np.float64), self._labels[rows], self._mass[rows]
+            logits = block @ point[:-1]
+            logits += point[-1]
+            part, proba[rows] = loss_and_proba(logits, labels, mass)
+            residual = to_residual(logits, labels, mass)
+            value += part
+            gradient[:-1] += block.T @ residual
+            gradient[-1] += np.einsum("ij->j", residual)
+        return Evaluation(value, gradient, proba)
+
+    def product(self, at: Evaluation, direction: Float64s) -> Float64s:
+        """The Hessian times a direction."""
+        out = self._ridge.gradient(direction)
+        thin = direction.astype(self._features.dtype)
+        for rows in row_blocks(*self._features.shape):
+            features, proba = self._features[rows], at.proba[rows]
+            change = features @ thin
+            change -= np.einsum("ij,ij->i", proba, change)[:, None]
+            change *= proba
+            change *= self._thin_mass[rows, None]
+            out += features.T @ change
+        return out
+
+    def preconditioner(self, at: Evaluation) -> Preconditioner:
+        """Blocks of the Hessian, and steps without a shift of all classes: gradients have none either."""
+        strengths = self._ridge.strengths(self._logs.shape[1])
+        blocks = MatrixBlocks(self._features, at.proba, self._thin_mass, strengths)
+        return lambda gradient: self._ridge.centred(blocks.solve(gradient))

@@ -72,8 +72,14 @@ def _diagonals(features: Floats, proba: Floats, mass: Floats) -> Floats:
 
 def _block(features: Floats, proba: Floats, mass: Floats, members: NDArray[np.intp], root: Floats) -> Floats:
     """One class's scaled block over the rows that matter to it."""
+    rows, curvature = rows_that_matter(proba, mass)
+    scaled = features[np.ix_(rows, members)] * root
+    block: Floats = (scaled.T * curvature) @ scaled
+    return block
+
+
+def rows_that_matter(proba: Floats, mass: Floats) -> tuple[NDArray[np.intp], Floats]:
+    """The rows with more than a negligible curvature for a class, from its predictions, and that curvature."""
     curvature = proba * (1.0 - proba) * mass
     rows = np.flatnonzero(curvature > _NEGLIGIBLE * curvature.max())
-    scaled = features[np.ix_(rows, members)] * root
-    block: Floats = (scaled.T * curvature[rows]) @ scaled
-    return block
+    return rows, curvature[rows]

@@ -2,21 +2,15 @@
 
 from typing import ClassVar
 
-import numpy as np
-
-from polycal._typing import Float64s
 from polycal._validation import check_real
-from polycal.calibrators._base import Calibrator
-from polycal.calibrators._likelihood import total_weight
-from polycal.calibrators._log_linear import fit_log_linear
-from polycal.sample import Sample
-from polycal.steps import Linear, Log, Program, Softmax
+from polycal.calibrators._log_linear import LogLinearCalibrator
+from polycal.calibrators._matrix_ridge import MatrixRidge
 
 # Holds the diagonal of a class that does not occur, and of separable data; else without effect.
 _DIAGONAL = 1.0
 
 
-class DirichletCalibrator(Calibrator):
+class DirichletCalibrator(LogLinearCalibrator):
     r"""Mix all classes' log probabilities, with off-diagonal and intercept regularisation (ODIR).
 
     The family of `MatrixScaling`, :math:`p = \mathrm{softmax}(W^\top \log v + b)`, with the penalty of its authors:
@@ -59,9 +53,6 @@ class DirichletCalibrator(Calibrator):
     """
 
     kind: ClassVar[str] = "dirichlet"
-    saved_attributes: ClassVar[tuple[str, ...]] = ("weight_", "bias_")
-    weight_: Float64s
-    bias_: Float64s
 
     def __init__(
         self, *, off_diagonal: float = 3e3, intercept: float = 1.0, from_logits: bool = False
@@ -70,10 +61,7 @@ class DirichletCalibrator(Calibrator):
         self.intercept = intercept
         self.from_logits = from_logits
 
-    def _fit(self, sample: Sample) -> Program:
-        ridge = np.full((sample.n_classes,) * 2, check_real(self.off_diagonal, "off_diagonal", low=0.0))
+    def _ridge(self, per: float) -> MatrixRidge:
+        off_diagonal = check_real(self.off_diagonal, "off_diagonal", low=0.0)
         intercept = check_real(self.intercept, "intercept", low=0.0)
-        np.fill_diagonal(ridge, _DIAGONAL)
-        weight = total_weight(sample)
-        self.weight_, self.bias_ = fit_log_linear(sample, ridge / weight, intercept / weight)
-        return Log(), Linear(self.weight_, self.bias_), Softmax()
+        return MatrixRidge(off_diagonal / per, _DIAGONAL / per, intercept / per)
