@@ -14,7 +14,7 @@ def map_threads(
 ) -> list[Result]:
     """Apply ``function`` to each item, in order, on ``n_jobs`` threads (-1: one per core; None: one)."""
     work = list(items)
-    n_threads = min(len(work), _count(n_jobs))
+    n_threads = min(len(work), thread_count(n_jobs))
     if n_threads <= 1:
         return [function(item) for item in work]
     with ThreadPoolExecutor(n_threads) as pool:
@@ -34,7 +34,7 @@ def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
 _END = object()
 
 
-def _count(n_jobs: int | None) -> int:
+def thread_count(n_jobs: int | None) -> int:
     """scikit-learn's convention: -1 is all cores, -2 all but one, None is 1."""
     if n_jobs is None:
         return 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polycal._typing import Bools, Float64s, Ints
-from polycal.sample import Sample, row_blocks
+from polycal.sample import Sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +56,10 @@ def ask_confidence(sample: Sample) -> Question:
 
 def top_class(sample: Sample) -> tuple[Ints, Float64s]:
     """The most likely class of each row and its probability."""
-    top = np.argmax(sample.proba, axis=1)
-    confidence = np.empty(sample.n_samples)
-    for rows in row_blocks(sample.n_samples, 1):
-        confidence[rows] = np.take_along_axis(sample.proba[rows], top[rows, None], axis=1)[:, 0]
-    return top, np.minimum(confidence, 1.0, out=confidence)
+    from polycal._compiled.rows import top_classes  # noqa: PLC0415 - imports numba
+
+    top, confidence = top_classes(sample.proba)
+    return top, confidence
 
 
 def subset_words(subset: Ints, name: Callable[[int], str], limit: int = 4) -> str:

@@ -23,6 +23,14 @@ def row_sums(block: Floats) -> Float64s:
     return sums
 
 
+def subset_sums(proba: Floats, subset: Ints) -> Float64s:
+    """Row sums over the classes of ``subset`` in float64, at most 1 (float32 rows may sum to a little more)."""
+    from polycal._compiled import rows as kernels  # noqa: PLC0415 - imports numba
+
+    total: Float64s = kernels.subset_sums(proba, subset)
+    return total
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Sample:
     """Validated predictions with their labels. Made by the gate (`polycal._validation`) only.
@@ -73,14 +81,7 @@ class Sample:
 
     def subset_proba(self, subset: Ints) -> Float64s:
         """Predicted probability that the label lies in ``subset``: float64, in [0, 1]."""
-        if subset.size == 1:
-            total = self.proba[:, subset[0]].astype(np.float64)
-        else:
-            total = np.empty(self.n_samples)
-            for rows in row_blocks(self.n_samples, subset.size):
-                total[rows] = row_sums(self.proba[rows][:, subset])
-        # float32 rows may sum to a little more than 1.
-        return np.minimum(total, 1.0, out=total)
+        return subset_sums(self.proba, subset)
 
     def subset_hits(self, subset: Ints) -> Bools:
         """Whether each label lies in ``subset``."""

@@ -6,7 +6,9 @@ import numpy as np
 
 from polycal._typing import Float64s
 from polycal._validation import check_real, check_sample
-from polycal.sample import Sample, row_blocks
+from polycal.sample import Sample
+
+SCORES = ("accuracy", "brier_score", "log_loss")
 
 
 def brier_score(
@@ -43,7 +45,7 @@ def brier_score(
     sample = check_sample(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )
-    return _mean(squared_losses(sample), sample)
+    return sample_scores(sample)["brier_score"]
 
 
 def log_loss(
@@ -87,7 +89,7 @@ def log_loss(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )
     floor = None if eps is None else check_real(eps, "eps", low=0, high=1)
-    return _mean(log_losses(sample, floor), sample)
+    return float(np.average(log_losses(sample, floor), weights=sample.sample_weight))
 
 
 def accuracy(
@@ -121,18 +123,9 @@ def accuracy(
     return sample_accuracy(sample)
 
 
-def squared_losses(sample: Sample) -> Float64s:
-    """``||y - v||^2`` of each row."""
-    losses = np.empty(sample.n_samples)
-    for rows in row_blocks(sample.n_samples, sample.n_classes):
-        block = sample.proba[rows]
-        losses[rows] = np.einsum("ij,ij->i", block, block, dtype=np.float64) + 1.0
-    return losses - 2.0 * true_proba(sample)
-
-
 def log_losses(sample: Sample, eps: float | None = None) -> Float64s:
     """``-log v_y`` of each row, with probabilities floored at ``eps`` (default: the dtype's epsilon)."""
-    floor = float(np.finfo(sample.proba.dtype).eps) if eps is None else eps
+    floor = _default_floor(sample) if eps is None else eps
     with np.errstate(divide="ignore"):
         return -np.log(np.clip(true_proba(sample), floor, 1.0))
 
@@ -144,17 +137,23 @@ def true_proba(sample: Sample) -> Float64s:
 
 def sample_scores(sample: Sample) -> dict[str, float]:
     """Accuracy, Brier score and log loss of a sample."""
-    return {
-        "accuracy": sample_accuracy(sample),
-        "brier_score": _mean(squared_losses(sample), sample),
-        "log_loss": _mean(log_losses(sample), sample),
-    }
+    weight = np.ones(sample.n_samples) if sample.sample_weight is None else sample.sample_weight
+    sums = score_sums(sample, weight) / weight.sum()
+    return dict(zip(SCORES, sums.tolist(), strict=True))
+
+
+def score_sums(sample: Sample, weight: Float64s) -> Float64s:
+    """The weighted sums of the scores, named `SCORES`, over the rows."""
+    from polycal._compiled import rows as kernels  # noqa: PLC0415 - imports numba
+
+    sums: Float64s = kernels.score_sums(sample.proba, sample.labels, weight, _default_floor(sample))
+    return sums
 
 
 def sample_accuracy(sample: Sample) -> float:
     """The share of rows whose most likely class is right."""
-    return _mean((np.argmax(sample.proba, axis=1) == sample.labels).astype(np.float64), sample)
+    return sample_scores(sample)["accuracy"]
 
 
-def _mean(values: Float64s, sample: Sample) -> float:
-    return float(np.average(values, weights=sample.sample_weight))
+def _default_floor(sample: Sample) -> float:
+    return float(np.finfo(sample.proba.dtype).eps)

@@ -169,6 +169,12 @@ def projected_curve(values: Float64s, residual: Float64s) -> SmoothCurve:
     return _curve(u, F, "")
 
 
+def projected_error(values: Float64s, residual: Float64s) -> float:
+    """The value of `projected_curve` alone."""
+    u, F, _ = _dual_input(*_kernels().cumulative_residual(values, residual, np.argsort(values)))
+    return _value(u, F, _kernels().nearest_monotone(u, F))
+
+
 def _curve(predicted: Float64s, cumulative: Float64s, text: str) -> SmoothCurve:
     predicted, cumulative, sign = _dual_input(predicted, cumulative)
     monotone = _kernels().nearest_monotone(predicted, cumulative)

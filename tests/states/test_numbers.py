@@ -101,6 +101,10 @@ def test_noise_is_what_redrawn_labels_show():
     ]
     assert normal.mean() == pytest.approx(np.mean(redrawn), rel=0.1)
     assert np.quantile(normal, 0.9) == pytest.approx(np.quantile(redrawn, 0.9), rel=0.15)
+    coarse = state.in_cells(32)
+    assert coarse.middles.size <= 32
+    assert coarse.error() == pytest.approx(state.finish().value, abs=1 / 64)
+    assert np.mean([coarse.draw(rng) for _ in range(200)]) == pytest.approx(normal.mean(), rel=0.1)
     with pytest.raises(ValueError, match="resolution"):
         QuestionState().noise(3)
 

@@ -1,15 +1,20 @@
 """Several states that see the same rows, or the half of them that is searched or that judges."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, Literal, Protocol
+from itertools import pairwise
+from threading import Lock
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from polycal._parallel import map_threads, read_ahead
+from polycal._parallel import read_ahead
 from polycal._typing import Bools, Ints
 from polycal.sample import Sample
+from polycal.search._blas import one_blas_thread
 from polycal.states._base import State
 from polycal.states._keys import row_keys
 
@@ -27,6 +32,17 @@ class Rows(Protocol):
     @property
     def rows(self) -> Ints:
         """Their places."""
+
+
+class Part(NamedTuple):
+    """Some rows of a chunk."""
+
+    sample: Sample
+    rows: Ints
+
+
+_Turn = AbstractContextManager[Any]
+_NO_WAITING: _Turn = nullcontext()
 
 
 @dataclass(eq=False)
@@ -49,28 +65,36 @@ class Bundle:
         self.states[name] = state
         self.halves[name] = half
 
-    def absorb(self, chunk: Rows, n_jobs: int | None = 1) -> "Bundle":
-        """Show a chunk to all states."""
+    def absorb(self, chunk: Rows, turn: _Turn = _NO_WAITING) -> "Bundle":
+        """Show a chunk to all states, to those that hold rows in turn."""
         fit = in_fit_half(chunk.rows, self.seed)
         counted = _counted(chunk.sample)
         self.n_fit += int(np.count_nonzero(fit & counted))
         self.n_judge += int(np.count_nonzero(~fit & counted))
         wanted = set(self.halves.values())
-        parts: dict[str, tuple[Sample, Ints]] = {"all": (chunk.sample, chunk.rows)}
+        parts = {"all": Part(chunk.sample, chunk.rows)}
         for half, chosen in (("fit", fit), ("judge", ~fit)):
             if half in wanted:
-                parts[half] = chunk.sample.take(chosen), chunk.rows[chosen]
-
-        def show(name: str) -> None:
-            self.states[name].absorb(*parts[self.halves[name]])
-
-        map_threads(show, self.states, n_jobs)
+                parts[half] = Part(chunk.sample.take(chosen), chunk.rows[chosen])
+        for name, state in self.states.items():
+            with turn if state.holds_rows else _NO_WAITING:
+                state.absorb(*parts[self.halves[name]])
         return self
 
+    def twin(self) -> "Bundle":
+        """A bundle for another thread, of copies of the states, but the same ones where they hold rows.
+
+        Those come last: where they come first in this bundle, two threads need not wait for each other.
+        """
+        states = {name: state if state.holds_rows else state.copy() for name, state in self.states.items()}
+        own_first = dict(sorted(states.items(), key=lambda item: item[1].holds_rows))
+        return Bundle(self.seed, own_first, self.halves)
+
     def merge(self, other: "Bundle") -> "Bundle":
-        """Take in all that another bundle of the same states has seen."""
+        """Take in all that another bundle of the same states, or a twin, has seen."""
         for name, state in self.states.items():
-            state.merge(other.states[name])
+            if state is not other.states[name]:
+                state.merge(other.states[name])
         self.n_fit += other.n_fit
         self.n_judge += other.n_judge
         return self
@@ -80,10 +104,29 @@ class Bundle:
         return self.states[name].finish()
 
 
-def feed(bundle: Bundle, chunks: Iterable[Rows], n_jobs: int | None) -> Bundle:
-    """Show all chunks to a bundle; with more than one thread, the next chunk is read meanwhile."""
-    ready = chunks if n_jobs in {None, 1} else read_ahead(chunks)
-    return reduce(lambda so_far, chunk: so_far.absorb(chunk, n_jobs), ready, bundle)
+def feed(bundle: Bundle, chunks: Iterable[Rows], n_threads: int) -> Bundle:
+    """Show all chunks to a bundle that has seen nothing.
+
+    Each thread shows its part of every chunk to states of its own, which are merged in the end, while the next
+    chunk is read. (One thread for each state would leave most of them waiting for the slowest.)
+    """
+    if n_threads == 1:
+        return reduce(Bundle.absorb, chunks, bundle)
+    bundles = [bundle, *(bundle.twin() for _ in range(n_threads - 1))]
+    turn = Lock()
+    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
+        for chunk in read_ahead(chunks):
+            shown = pool.map(lambda own, part: own.absorb(part, turn), bundles, _parts(chunk, n_threads))
+            # Waits, and raises what a thread has raised.
+            list(shown)
+    return reduce(Bundle.merge, bundles)
+
+
+def _parts(chunk: Rows, n_parts: int) -> Iterator[Part]:
+    """Consecutive rows, about as many in each part."""
+    edges = np.linspace(0, chunk.rows.size, n_parts + 1).astype(np.int64)
+    for start, stop in pairwise(edges.tolist()):
+        yield Part(chunk.sample.take(slice(start, stop)), chunk.rows[start:stop])
 
 
 def in_fit_half(rows: Ints, seed: int) -> Bools:

@@ -1,6 +1,8 @@
 """Classes and groups as yes/no questions: exact errors, and for groups their noise floor and test."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -33,9 +35,7 @@ def group_errors(
     sample: Sample, groups: dict[str, Ints], seed: int, n_jobs: int | None, alpha: float = 0.05
 ) -> tuple[QuestionError, ...]:
     """Every named group as a question, with noise floor and Holm-adjusted p-value."""
-    # Twice what the smallest p-value needs to stand Holm's correction.
-    wanted = max(_MOST_DRAWS, int(np.ceil(2 * len(groups) / alpha)))
-    n_draws = int(np.clip(_DRAW_BUDGET // sample.n_samples, _FEWEST_DRAWS, wanted))
+    n_draws = int(np.clip(_DRAW_BUDGET // sample.n_samples, _FEWEST_DRAWS, draws_wanted(len(groups), alpha)))
     seeds = np.random.SeedSequence(seed).spawn(len(groups))
     measured = [_measure(sample, name, subset) for name, subset in groups.items()]
 
@@ -52,10 +52,22 @@ def group_errors(
     )
 
 
+def draws_wanted(n_groups: int, alpha: float) -> int:
+    """Draws for each group: twice what the smallest p-value needs to stand Holm's correction."""
+    return max(_MOST_DRAWS, int(np.ceil(2 * n_groups / alpha)))
+
+
 def redraw_test(
     question: Question, error: float, n_draws: int, seed: np.random.SeedSequence
 ) -> tuple[float, float]:
-    """The noise floor, and the p-value of an error, from at most ``n_draws`` redraws of the outcomes.
+    """The noise floor, and the p-value of an error, from at most ``n_draws`` redraws of the outcomes."""
+    return noise_test(partial(_redrawn_error, question), error, n_draws, seed)
+
+
+def noise_test(
+    draw: Callable[[np.random.Generator], float], error: float, n_draws: int, seed: np.random.SeedSequence
+) -> tuple[float, float]:
+    """The noise floor, and the p-value of an error, from at most ``n_draws`` errors drawn from the noise.
 
     Drawing stops when `_ENOUGH` errors have reached the one seen; the p-value is then their share (Besag and
     Clifford 1991), which is as valid as that of a fixed number, and spends the time on the groups that need it.
@@ -64,7 +76,7 @@ def redraw_test(
     drawn: list[float] = []
     reached: list[int] = []
     while len(drawn) < _FEWEST_DRAWS or (len(drawn) < n_draws and len(reached) < _ENOUGH):
-        drawn.append(_redrawn_error(question, rng))
+        drawn.append(draw(rng))
         if drawn[-1] >= error - 1e-12:
             reached.append(len(drawn))
     floor = float(np.mean(drawn[:_FEWEST_DRAWS]))

@@ -1,15 +1,14 @@
 """The audit of predictions that are larger than the memory: three passes over chunks of rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from polycal._audit.bundle import Bundle, feed
 from polycal._audit.curves import Picture
 from polycal._audit.findings import MIN_ROWS
 from polycal._audit.pictures import found_pictures, named_pictures
+from polycal._audit.plan import StreamPlan, make_plan, pass_threads
 from polycal._audit.result import Audit, Finding
 from polycal._audit.streamed_results import (
     class_results,
@@ -19,10 +18,8 @@ from polycal._audit.streamed_results import (
     reading_state,
 )
 from polycal._parallel import map_threads
-from polycal._typing import Ints, Path
-from polycal._validation import check_groups, check_integer, check_real
+from polycal._typing import Path
 from polycal.auditors._base import Auditor
-from polycal.auditors.defaults import DEFAULT_NOTIONS, default_auditors
 from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles, open_predictions
 from polycal.io.predictions import Part
 from polycal.kernels._base import Kernel
@@ -39,8 +36,6 @@ from polycal.witness._base import Witness
 from polycal.witness.question import SubsetWitness
 
 KERNEL = Gaussian(0.2)
-# Cells of the sketch: what the searches can work through in seconds; and their share of the memory.
-_SKETCH_CELLS, _SKETCH_BYTES_PER_CELL = 1 << 23, 48
 # Rows of the pictures: more could not be seen.
 _DRAWN_ROWS = 20_000
 _RESOLUTION = 2.0**-16
@@ -106,7 +101,7 @@ def audit_stream(
     Errors of confidence and of groups are computed in cells of width 2^-16 of the predicted probability, those of
     classes in cells of width 2^-10; what this can change (see `QuestionState`) is taken off the notions' errors,
     which are lower bounds therefore. Noise floors and the groups' p-values draw residuals as normal, which is accurate
-    for the many rows that this function is for.
+    for the many rows that this function is for; groups are tested in cells of width 2^-10.
 
     Examples
     --------
@@ -124,53 +119,8 @@ def audit_stream(
     """
     files = data if isinstance(data, PredictionFiles) else open_predictions(data, memory=memory, part=part)
     plan = make_plan(files, auditors, groups, kernel, alpha, random_state, n_jobs)
-    return run_passes(plan, lambda bundle: feed(bundle, files, n_jobs))
-
-
-@dataclass(frozen=True, eq=False)
-class StreamPlan:
-    """What to measure and search, and how."""
-
-    n_classes: int
-    class_names: tuple[str, ...] | None
-    groups: dict[str, Ints]
-    searches: Mapping[str, Auditor]
-    kernel: Kernel | None
-    alpha: float
-    seed: int
-    sketch_rows: int
-    n_jobs: int | None
-
-
-def make_plan(
-    files: PredictionFiles,
-    auditors: Mapping[str, Auditor] | None,
-    groups: Any,
-    kernel: Kernel,
-    alpha: float,
-    random_state: int,
-    n_jobs: int | None,
-) -> StreamPlan:
-    """Check the options of an audit."""
-    check_real(alpha, "alpha", low=1e-12, high=0.5)
-    seed = check_integer(random_state, "random_state", minimum=0)
-    if not isinstance(kernel, Kernel):
-        raise TypeError(f"kernel must be a kernel such as Gaussian(0.2); got {kernel!r}.")
-    classes = Sample(np.empty((0, files.n_classes)), np.empty(0, dtype=np.int64), None, files.class_names)
-    searches = default_auditors(DEFAULT_NOTIONS, seed)
-    searches.pop("kernel")
-    cells = min(_SKETCH_CELLS, files.free_memory // (2 * _SKETCH_BYTES_PER_CELL))
-    return StreamPlan(
-        n_classes=files.n_classes,
-        class_names=files.class_names,
-        groups=check_groups(groups, classes),
-        searches=searches if auditors is None else dict(auditors),
-        kernel=kernel if auditors is None else None,
-        alpha=float(alpha),
-        seed=seed,
-        sketch_rows=max(1, cells // files.n_classes),
-        n_jobs=n_jobs,
-    )
+    n_threads = pass_threads(plan, files)
+    return run_passes(plan, lambda bundle: feed(bundle, files, n_threads))
 
 
 def run_passes(plan: StreamPlan, run: Pass) -> Audit:
@@ -197,7 +147,7 @@ def run_passes(plan: StreamPlan, run: Pass) -> Audit:
         errors=measured_errors(measured, judged, found, plan.class_names, plan.seed),
         findings=findings,
         classes=class_results(measured, plan.class_names),
-        groups=group_results(measured, plan.groups, plan.class_names, plan.seed),
+        groups=group_results(measured, plan),
         weighted=scores.total_weight != scores.n_samples,
         pictures=_pictures(plan, measured, findings),
     )
@@ -217,12 +167,12 @@ def _pictures(plan: StreamPlan, measured: Bundle, findings: Sequence[Finding]) -
 def _measuring(plan: StreamPlan) -> Bundle:
     """What the first pass adds up."""
     bundle = Bundle(plan.seed)
-    bundle.add("scores", ScoreState(), "all")
-    bundle.add("classes", ClassesState(resolution=_CLASS_RESOLUTION), "all")
-    bundle.add("confidence", QuestionState(resolution=_RESOLUTION), "all")
     bundle.add("sketch", SketchState(plan.sketch_rows, random_state=plan.seed), "fit")
     drawn = min(_DRAWN_ROWS, max(1, plan.sketch_rows // 4))
     bundle.add("drawn", SketchState(drawn, random_state=plan.seed), "judge")
+    bundle.add("scores", ScoreState(), "all")
+    bundle.add("classes", ClassesState(resolution=_CLASS_RESOLUTION), "all")
+    bundle.add("confidence", QuestionState(resolution=_RESOLUTION), "all")
     for name, members in plan.groups.items():
         bundle.add(f"group {name}", QuestionState(members.tolist(), resolution=_RESOLUTION), "all")
     return bundle

@@ -6,8 +6,11 @@ import numpy as np
 
 from polycal._audit.bundle import Bundle
 from polycal._audit.findings import detectable
+from polycal._audit.plan import StreamPlan
+from polycal._audit.questions import draws_wanted, noise_test
 from polycal._audit.result import Finding, MeasuredError, QuestionError
-from polycal._typing import Float64s, Ints
+from polycal._parallel import map_threads
+from polycal._typing import Ints
 from polycal.inference.certificate import Certificate
 from polycal.inference.multiplicity import holm
 from polycal.inference.reading import class_contributions, worst_range
@@ -24,8 +27,10 @@ from polycal.states.reading import ReadingState
 from polycal.witness._base import Witness
 from polycal.witness.question import SubsetWitness, TopWitness
 
-# Draws behind a noise floor and a group's p-value.
-_FLOOR_DRAWS, _GROUP_DRAWS = 20, 199
+# Draws behind a noise floor.
+_FLOOR_DRAWS = 20
+# Cells in which groups are tested: with thousands of draws, fewer than those that their errors are computed in.
+_TEST_CELLS = 1 << 10
 
 Names = tuple[str, ...] | None
 
@@ -108,32 +113,34 @@ def class_results(measured: Bundle, names: Names) -> tuple[QuestionError, ...]:
     return tuple(sorted(results, key=lambda q: -q.smooth_error))
 
 
-def group_results(
-    measured: Bundle, groups: Mapping[str, Ints], names: Names, seed: int
-) -> tuple[QuestionError, ...]:
+def group_results(measured: Bundle, plan: StreamPlan) -> tuple[QuestionError, ...]:
     """Every named group as a question, with noise floor and Holm-adjusted p-value."""
-    draws = [_noise(measured, group, seed + i) for i, group in enumerate(groups)]
-    summaries: list[QuestionSummary] = [measured.finish(f"group {group}") for group in groups]
-    n_draws = max(_GROUP_DRAWS, 1)
-    p_values = holm(
-        [
-            (1 + np.sum(drawn >= _lower(summary))) / (1 + n_draws)
-            for drawn, summary in zip(draws, summaries, strict=True)
-        ]
-    )
+    n_groups = len(plan.groups)
+    n_draws = draws_wanted(n_groups, plan.alpha)
+
+    def test(task: tuple[str, np.random.SeedSequence]) -> tuple[float, float]:
+        state = measured.states[f"group {task[0]}"]
+        if not isinstance(state, QuestionState):
+            raise TypeError("the bundle is not one that measures.")
+        # The error seen and those drawn are of the same cells, so that the test is of the level it says.
+        cells = state.in_cells(_TEST_CELLS)
+        return noise_test(cells.draw, cells.error(), n_draws, task[1])
+
+    seeds = np.random.SeedSequence(plan.seed).spawn(n_groups)
+    tests = map_threads(test, zip(plan.groups, seeds, strict=True), plan.n_jobs)
+    p_values = holm([p for _, p in tests])
     return tuple(
-        _question(group, members, summary, names, float(drawn.mean()), p, len(groups) / (1 + n_draws))
-        for (group, members), summary, drawn, p in zip(
-            groups.items(), summaries, draws, p_values, strict=True
+        _question(
+            group,
+            members,
+            measured.finish(f"group {group}"),
+            plan.class_names,
+            floor,
+            p,
+            n_groups / (1 + n_draws),
         )
+        for (group, members), (floor, _), p in zip(plan.groups.items(), tests, p_values, strict=True)
     )
-
-
-def _noise(measured: Bundle, group: str, seed: int) -> Float64s:
-    state = measured.states[f"group {group}"]
-    if not isinstance(state, QuestionState):
-        raise TypeError("the bundle is not one that measures.")
-    return state.noise(_GROUP_DRAWS, seed)
 
 
 def _question(

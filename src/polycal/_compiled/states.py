@@ -5,31 +5,37 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
+def _bin(p, edges):
+    """The bin of equal width that holds p; a bin holds its upper edge. No branches: they would be mispredicted."""
+    n_bins = edges.size - 1
+    b = min(int(p * n_bins), n_bins - 1)
+    # The product may round across an edge.
+    b -= b > 0 and p <= edges[b]
+    b += p > edges[b + 1]
+    return b
+
+
+@njit(cache=True, nogil=True)
 def add_to_bins(predicted, answer, weight, edges, table):
     """Add an (n, q) block of predictions to a (q, bins, 4) table: rows, weight, weighted prediction and "yes".
 
-    The answer to question j is "yes" on the rows with ``answer == j``. A bin holds its upper edge.
+    The answer to question j is "yes" on the rows with ``answer == j``.
     """
     n, n_questions = predicted.shape
-    last = edges.size - 2
     for i in range(n):
         w = weight[i]
         if w == 0.0:
             continue
         for j in range(n_questions):
             p = min(np.float64(predicted[i, j]), 1.0)
-            b = min(int(p * (last + 1)), last)
-            # The product may round across an edge.
-            while b > 0 and p <= edges[b]:
-                b -= 1
-            while b < last and p > edges[b + 1]:
-                b += 1
-            cell = table[j, b]
-            cell[0] += 1.0
-            cell[1] += w
-            cell[2] += w * p
-            if answer[i] == j:
-                cell[3] += w
+            b = _bin(p, edges)
+            table[j, b, 0] += 1.0
+            table[j, b, 1] += w
+            table[j, b, 2] += w * p
+        yes = int(answer[i])
+        if yes < n_questions:
+            b = _bin(min(np.float64(predicted[i, yes]), 1.0), edges)
+            table[yes, b, 3] += w
 
 
 @njit(cache=True, nogil=True)

@@ -5,8 +5,9 @@ from copy import deepcopy
 from typing import Any
 
 from polycal._audit.bundle import Bundle, feed
+from polycal._audit.plan import make_plan
 from polycal._audit.result import Audit
-from polycal._audit.streamed import KERNEL, make_plan, run_passes
+from polycal._audit.streamed import KERNEL, run_passes
 from polycal.auditors._base import Auditor
 from polycal.distributed._dask import computing, dask, merged_as_tree
 from polycal.distributed._partitions import Partition, Partitions, partitions_of
@@ -34,9 +35,9 @@ def audit(
     Parameters
     ----------
     data : path, list of paths, Dask data frame, or tuple of Dask arrays
-        Files, folders and patterns as for `open_predictions`, which every worker must be able to read; a Dask data
-        frame with a column ``label``, optionally ``weight`` and ``evaluation``, and one column per class; or arrays
-        ``(y_true, y_proba)`` or ``(y_true, y_proba, sample_weight)``, cut along the rows.
+        Files, folders, patterns and URLs as for `open_predictions`, which every worker must be able to read; a Dask
+        data frame with a column ``label``, optionally ``weight`` and ``evaluation``, and one column per class; or
+        arrays ``(y_true, y_proba)`` or ``(y_true, y_proba, sample_weight)``, cut along the rows.
     client : distributed.Client or str, optional
         A client, or the address of a scheduler. By default threads of this process.
     auditors, groups, kernel, alpha, part, random_state
@@ -44,7 +45,7 @@ def audit(
     memory : int or str, default "1GiB"
         What each worker may use for chunks of files. A partition of a data frame or array is one chunk.
     class_names : list of str, optional
-        Names of the classes, for arrays.
+        Names of the classes, for arrays; for a data frame, the columns that are classes, if there are others beside.
     n_jobs : int or None, default -1
         Threads of this process, for the searches on the sketch.
 
@@ -86,7 +87,7 @@ def shown_to_all(bundle: Bundle, parts: Partitions) -> Any:
 
 def _shown(template: Bundle, files: PredictionFiles, part: Partition, number: int) -> Bundle:
     """A copy of the bundle that has seen one partition; tasks must leave their arguments as they are."""
-    return feed(deepcopy(template), part.chunks(files, number), None)
+    return feed(deepcopy(template), part.chunks(files, number), 1)
 
 
 def _merged(left: Bundle, right: Bundle) -> Bundle:

@@ -32,6 +32,8 @@ class State(ABC):
     """
 
     family: ClassVar[str]
+    # Whether the state holds so many rows that threads should take turns at one, instead of a copy for each.
+    holds_rows: ClassVar[bool] = False
     families: ClassVar[dict[str, type["State"]]] = {}
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polycal._typing import Bools, Float64s, Floats, Ints
-from polycal.smooth import SmoothCurve, projected_curve
+from polycal.smooth import SmoothCurve, projected_curve, projected_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +34,31 @@ class QuestionSummary:
     curve: SmoothCurve
 
 
+@dataclass(frozen=True, eq=False)
+class CellNoise:
+    """A question in cells: its error there, and errors that right predictions would have shown.
+
+    Attributes
+    ----------
+    middles : ndarray of shape (n_cells,)
+        The cells in use.
+    residual, scale : ndarray of shape (n_cells,)
+        Mean residual, and its standard deviation if the predictions are right.
+    """
+
+    middles: Float64s
+    residual: Float64s
+    scale: Float64s
+
+    def error(self) -> float:
+        """The smooth error of the residuals in their cells."""
+        return projected_error(self.middles, self.residual)
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """The smooth error of residuals drawn as normal, with their true variance."""
+        return projected_error(self.middles, rng.standard_normal(self.middles.size) * self.scale)
+
+
 class Cells:
     """Residuals of several questions, added up in cells of equal width of their predicted probability."""
 
@@ -59,24 +84,26 @@ class Cells:
 
     def summary(self, question: int, total_weight: float) -> QuestionSummary:
         """One question, finished."""
-        middles, residual, variance = self._used(question)
-        curve = projected_curve(middles, residual / total_weight)
+        used = self.in_cells(question, total_weight)
+        curve = projected_curve(used.middles, used.residual)
         predicted, frequency, bound = (float(total) for total in self.totals[question] / total_weight)
-        chance = float(np.sqrt(variance.sum())) / total_weight
+        chance = float(np.sqrt(self.cells[question, :, 1].sum())) / total_weight
         return QuestionSummary(curve.value, bound, predicted, frequency, chance, curve)
 
     def noise(self, question: int, total_weight: float, n_draws: int, rng: np.random.Generator) -> Float64s:
-        """Errors that right predictions would have shown: residuals drawn as normal, with their true variance."""
-        middles, _, variance = self._used(question)
-        scale = np.sqrt(variance) / total_weight
-        draws = rng.standard_normal((n_draws, middles.size)) * scale
-        return np.array([projected_curve(middles, draw).value for draw in draws])
+        """Errors that right predictions would have shown."""
+        used = self.in_cells(question, total_weight)
+        return np.array([used.draw(rng) for _ in range(n_draws)])
 
-    def _used(self, question: int) -> tuple[Float64s, Float64s, Float64s]:
-        """Middle, residual and variance of the cells with any."""
-        residual, variance = self.cells[question].T
-        middles = (np.arange(residual.size) + 0.5) / residual.size
+    def in_cells(self, question: int, total_weight: float, most: int | None = None) -> CellNoise:
+        """The cells with any residual or variance, joined to at most ``most`` of equal width if that is given."""
+        n_cells = self.cells.shape[1] if most is None else min(most, self.cells.shape[1])
+        place = (2 * np.arange(self.cells.shape[1]) + 1) * n_cells // (2 * self.cells.shape[1])
+        residual, variance = (
+            np.bincount(place, weights=column, minlength=n_cells) for column in self.cells[question].T
+        )
         used = (residual != 0) | (variance != 0)
         # All predictions may be 0 or 1, and right.
         used[0] |= not used.any()
-        return middles[used], residual[used], variance[used]
+        middles = (np.flatnonzero(used) + 0.5) / n_cells
+        return CellNoise(middles, residual[used] / total_weight, np.sqrt(variance[used]) / total_weight)

@@ -16,8 +16,8 @@ class Runs:
 
     def __init__(self, n_keys: int, run: Float64s) -> None:
         self._n_keys = n_keys
-        self._empty = run[:, :0]
-        self._runs = [run] if run.shape[1] else []
+        self._empty = np.ascontiguousarray(run[:, :0])
+        self._runs = [np.ascontiguousarray(run)] if run.shape[1] else []
 
     def add(self, columns: Float64s) -> None:
         """Take in columns in any order."""
@@ -38,18 +38,18 @@ class Runs:
         self._runs.append(run)
 
     def _joined(self, left: Float64s, right: Float64s) -> Float64s:
-        return self._combined(np.concatenate([left, right], axis=1))
+        from polycal._compiled.runs import merged  # noqa: PLC0415 - imports numba
 
-    def _combined(self, run: Float64s) -> Float64s:
-        """Sorted, and equal keys added up. (A stable sort merges runs that are sorted in linear time.)"""
-        keys = run[: self._n_keys]
-        order = np.lexsort(keys[::-1])
-        run, keys = run[:, order], keys[:, order]
-        new = np.ones(order.size, dtype=np.bool_)
-        new[1:] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
-        first = np.flatnonzero(new)
-        if first.size == order.size:
-            return run
-        sums: Float64s = np.add.reduceat(run, first, axis=1)
-        sums[: self._n_keys] = keys[:, first]
-        return sums
+        run: Float64s = merged(left, right, self._n_keys)
+        return run
+
+    def _combined(self, columns: Float64s) -> Float64s:
+        """Sorted, and equal keys added up."""
+        from polycal._compiled.runs import add_up  # noqa: PLC0415 - imports numba
+
+        first, *others = columns[: self._n_keys]
+        # Keys after the first are weights, which mostly are all 1.
+        plain = all((key == key[:1]).all() for key in others)
+        order = np.argsort(first) if plain else np.lexsort((*others[::-1], first))
+        run: Float64s = add_up(columns, order, self._n_keys)
+        return run

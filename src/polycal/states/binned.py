@@ -97,8 +97,7 @@ class BinnedState(State):
         from polycal._compiled.states import add_to_bins  # noqa: PLC0415 - imports numba
 
         top, confidence = top_class(sample)
-        wrong = (top != sample.labels).astype(np.int64)
-        add_to_bins(confidence[:, None], wrong, weight, self._edges, self._table[:1])
+        add_to_bins(confidence[:, None], top != sample.labels, weight, self._edges, self._table[:1])
         add_to_bins(sample.proba, sample.labels, weight, self._edges, self._table[1:])
 
     def _merge(self, other: "BinnedState") -> None:

@@ -10,7 +10,7 @@ from polycal.question import ask_confidence, ask_subset
 from polycal.sample import Sample
 from polycal.smooth import projected_curve
 from polycal.states._base import State
-from polycal.states._cells import Cells, QuestionSummary
+from polycal.states._cells import CellNoise, Cells, QuestionSummary
 from polycal.states._runs import Runs
 from polycal.storage.model import Arrays
 
@@ -81,9 +81,13 @@ class QuestionState(State):
 
     def noise(self, n_draws: int, seed: int = 0) -> Float64s:
         """Errors that right predictions would have shown (compacted only), with normal residuals."""
-        if self.resolution == 0:
-            raise ValueError("noise needs a resolution above 0.")
+        self._compacted()
         return self._cells.noise(0, self.total_weight, n_draws, np.random.default_rng(seed))
+
+    def in_cells(self, most: int) -> CellNoise:
+        """The question in at most so many cells (compacted only): its error there, and its noise."""
+        self._compacted()
+        return self._cells.in_cells(0, self.total_weight, most)
 
     def parameters(self) -> dict[str, Any]:
         """The question and the resolution."""
@@ -107,6 +111,11 @@ class QuestionState(State):
         if members is not None and not any(isinstance(member, str) for member in members):
             state._members = np.array(members, dtype=np.int64)
         return state
+
+    def _compacted(self) -> None:
+        if self.resolution == 0:
+            raise ValueError("noise needs a resolution above 0.")
+        self._seen()
 
     def _open(self, n_classes: int) -> None:
         if self._given is not None:

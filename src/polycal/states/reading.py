@@ -75,8 +75,8 @@ class ReadingState(State):
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
         question = ask_confidence(sample) if self.members is None else ask_subset(sample, self.members)
         inside = (question.predicted > self.low) & (question.predicted <= self.high)
-        w = weight[inside]
-        self._sums += [w.sum(), w @ question.predicted[inside], w @ question.hits[inside]]
+        w = weight * inside
+        self._sums += [w.sum(), w @ question.predicted, w @ question.hits.astype(np.float64)]
         self._text = question.text
 
     def _merge(self, other: "ReadingState") -> None:

@@ -6,11 +6,9 @@ import numpy as np
 
 from polycal._typing import Float64s, Ints
 from polycal.sample import Sample
-from polycal.scores import log_losses, squared_losses
+from polycal.scores import SCORES, score_sums
 from polycal.states._base import State
 from polycal.storage.model import Arrays
-
-_NAMES = ("accuracy", "brier_score", "log_loss")
 
 
 class ScoreState(State):
@@ -34,12 +32,12 @@ class ScoreState(State):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sums = np.zeros(len(_NAMES))
+        self._sums = np.zeros(len(SCORES))
 
     def finish(self) -> dict[str, float]:
         """The weighted means over all rows."""
         self._seen()
-        return {name: float(s / self.total_weight) for name, s in zip(_NAMES, self._sums, strict=True)}
+        return {name: float(s / self.total_weight) for name, s in zip(SCORES, self._sums, strict=True)}
 
     def parameters(self) -> dict[str, Any]:
         """Nothing to choose."""
@@ -57,8 +55,7 @@ class ScoreState(State):
         return state
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
-        right = np.argmax(sample.proba, axis=1) == sample.labels
-        self._sums += [weight @ right, weight @ squared_losses(sample), weight @ log_losses(sample)]
+        self._sums += score_sums(sample, weight)
 
     def _merge(self, other: "ScoreState") -> None:
         self._sums += other._sums

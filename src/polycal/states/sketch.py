@@ -39,6 +39,7 @@ class SketchState(State):
     """
 
     family: ClassVar[str] = "sketch"
+    holds_rows: ClassVar[bool] = True
 
     def __init__(self, size: int, *, random_state: int = 0) -> None:
         super().__init__()
@@ -72,7 +73,8 @@ class SketchState(State):
         keys = row_keys(rows, self.random_state, _PURPOSE)
         chosen = self._kept.below(keys)
         chosen = chosen[weight[chosen] > 0]
-        self._kept.admit(KeyedRows(sample.proba[chosen], sample.labels[chosen], weight[chosen], keys[chosen]))
+        chunk = KeyedRows(sample.proba, sample.labels, weight, keys)
+        self._kept.admit(chunk if chosen.size == keys.size else chunk.take(chosen))
 
     def _merge(self, other: "SketchState") -> None:
         if other._kept.rows is not None:

@@ -7,8 +7,8 @@ import numpy as np
 
 from polycal._typing import Float64s, Floats, Ints
 from polycal.functions import LipschitzFunction, ScalarFunction, StepFunction
-from polycal.question import subset_words
-from polycal.sample import Sample, row_sums
+from polycal.question import subset_words, top_class
+from polycal.sample import Sample, subset_sums
 from polycal.steps import Product, Program, Top
 from polycal.witness._base import State, Witness
 from polycal.witness._translation import function_steps, linear
@@ -42,7 +42,7 @@ class SubsetWitness(Witness):
     def evaluate(self, proba: Floats) -> Float64s:
         """``phi`` of the subset's probability on its members, 0 elsewhere."""
         out = np.zeros(proba.shape)
-        out[:, self.members] = self.phi(row_sums(proba[:, self.members]))[:, None]
+        out[:, self.members] = self.phi(subset_sums(proba, self.members))[:, None]
         return out
 
     def correlations(self, sample: Sample) -> Float64s:
@@ -92,6 +92,13 @@ class TopWitness(Witness):
         out = np.zeros(proba.shape)
         out[rows, top] = self._weights(top, proba[rows, top].astype(np.float64))
         return out
+
+    def correlations(self, sample: Sample) -> Float64s:
+        """``(1[y = l] - v_l) phi_l(v_l)`` with l = argmax v, without the ``(n, k)`` values."""
+        self._check_width(sample.proba)
+        top, confidence = top_class(sample)
+        values: Float64s = ((top == sample.labels) - confidence) * self._weights(top, confidence)
+        return values
 
     def _weights(self, top: Ints, confidence: Float64s) -> Float64s:
         if len(self.phis) == 1:

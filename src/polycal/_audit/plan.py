@@ -1,0 +1,75 @@
+"""What the audit of a stream is to measure and search, and with what."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polycal._parallel import thread_count
+from polycal._typing import Ints
+from polycal._validation import check_groups, check_integer, check_real
+from polycal.auditors._base import Auditor
+from polycal.auditors.defaults import DEFAULT_NOTIONS, default_auditors
+from polycal.io.chunks import PredictionFiles
+from polycal.kernels._base import Kernel
+from polycal.sample import Sample
+
+# Cells of the sketch: what the searches can work through in seconds; and their share of the memory.
+_SKETCH_CELLS, _SKETCH_BYTES_PER_CELL = 1 << 23, 48
+# What the states of one thread take, at most: tallies, a group, and a sum of the kernel search.
+_TALLY_BYTES, _GROUP_BYTES, _SUM_BYTES = 32 << 20, 1 << 20, 32
+
+
+@dataclass(frozen=True, eq=False)
+class StreamPlan:
+    """What to measure and search, and how."""
+
+    n_classes: int
+    class_names: tuple[str, ...] | None
+    groups: dict[str, Ints]
+    searches: Mapping[str, Auditor]
+    kernel: Kernel | None
+    alpha: float
+    seed: int
+    sketch_rows: int
+    n_jobs: int | None
+
+
+def make_plan(
+    files: PredictionFiles,
+    auditors: Mapping[str, Auditor] | None,
+    groups: Any,
+    kernel: Kernel,
+    alpha: float,
+    random_state: int,
+    n_jobs: int | None,
+) -> StreamPlan:
+    """Check the options of an audit."""
+    check_real(alpha, "alpha", low=1e-12, high=0.5)
+    seed = check_integer(random_state, "random_state", minimum=0)
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be a kernel such as Gaussian(0.2); got {kernel!r}.")
+    classes = Sample(np.empty((0, files.n_classes)), np.empty(0, dtype=np.int64), None, files.class_names)
+    searches = default_auditors(DEFAULT_NOTIONS, seed)
+    searches.pop("kernel")
+    cells = min(_SKETCH_CELLS, files.free_memory // (2 * _SKETCH_BYTES_PER_CELL))
+    return StreamPlan(
+        n_classes=files.n_classes,
+        class_names=files.class_names,
+        groups=check_groups(groups, classes),
+        searches=searches if auditors is None else dict(auditors),
+        kernel=kernel if auditors is None else None,
+        alpha=float(alpha),
+        seed=seed,
+        sketch_rows=max(1, cells // files.n_classes),
+        n_jobs=n_jobs,
+    )
+
+
+def pass_threads(plan: StreamPlan, files: PredictionFiles) -> int:
+    """Threads of a pass: as many as asked for, if the memory has room for the states of each."""
+    # A landmark for each class, and some.
+    n_sums = plan.n_classes * (plan.n_classes + 1000)
+    room = _TALLY_BYTES + _GROUP_BYTES * len(plan.groups) + _SUM_BYTES * n_sums
+    return max(1, min(thread_count(plan.n_jobs), files.free_memory // room))

@@ -1,0 +1,61 @@
+"""Passes over the rows of predictions: one reading of each row, and no array of their size."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def top_classes(proba):
+    """The most likely class of each row (the first of equals) and its probability, as float64 and at most 1."""
+    n, k = proba.shape
+    top = np.empty(n, dtype=np.int64)
+    confidence = np.empty(n)
+    for i in range(n):
+        best = 0
+        high = proba[i, 0]
+        for c in range(1, k):
+            if proba[i, c] > high:
+                high = proba[i, c]
+                best = c
+        top[i] = best
+        confidence[i] = min(np.float64(high), 1.0)
+    return top, confidence
+
+
+@njit(cache=True, nogil=True)
+def subset_sums(proba, members):
+    """The sum of each row over some classes, as float64 and at most 1."""
+    n = proba.shape[0]
+    total = np.empty(n)
+    for i in range(n):
+        row = 0.0
+        for c in members:
+            row += np.float64(proba[i, c])
+        total[i] = min(row, 1.0)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def score_sums(proba, labels, weight, floor):
+    """The weighted sums of "the most likely class is right", ``||y - v||^2`` and ``-log max(v_y, floor)``."""
+    n, k = proba.shape
+    right, squared, log = 0.0, 0.0, 0.0
+    for i in range(n):
+        w = weight[i]
+        best = 0
+        high = proba[i, 0]
+        square = 0.0
+        for c in range(k):
+            p = proba[i, c]
+            square += np.float64(p) * np.float64(p)
+            if p > high:
+                high = p
+                best = c
+        y = labels[i]
+        truth = np.float64(proba[i, y])
+        right += w * (best == y)
+        squared += w * (square + 1.0 - 2.0 * truth)
+        log -= w * math.log(min(max(truth, floor), 1.0))
+    return np.array([right, squared, log])
