@@ -19,7 +19,8 @@ def circumstances_part(runs):
     """Machine, versions, date, commit."""
     lines = ["## Machine and versions"]
     for section, made in sorted(runs.items()):
-        machine = f"{made['system']}, {made['processor']}, {made['cores']} cores, {made['memory_gib']} GiB"
+        cores = "one core" if made["cores"] == 1 else f"{made['cores']} cores"
+        machine = f"{made['system']}, {made['processor']}, {cores} of it used, {made['memory_gib']} GiB"
         software = f"commit {made['commit']}, polycal {made['polycal']}, Python {made['python']}"
         lines.append(f"- **{section}**: {made['date']}, {software}; {machine}.")
     versions = {}
