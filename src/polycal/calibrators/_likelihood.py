@@ -36,12 +36,19 @@ def working_dtype(sample: Sample) -> type[np.floating]:
 
 def loss_and_proba(logits: Float64s, labels: Ints, mass: Float64s) -> tuple[float, Float64s]:
     """The weighted log loss of ``softmax(logits)``, and the latter; ``logits`` are overwritten by it."""
+    losses, proba = losses_and_proba(logits, labels)
+    return float(mass @ losses), proba
+
+
+def losses_and_proba(logits: Float64s, labels: Ints) -> tuple[Float64s, Float64s]:
+    """The log loss of each row of ``softmax(logits)``, and the latter; ``logits`` are overwritten by it."""
     logits -= logits.max(axis=1, keepdims=True)
     at_label = logits[np.arange(labels.size), labels]
     np.exp(logits, out=logits)
     total = row_sums(logits)
     logits /= total[:, None]
-    return float(mass @ (np.log(total) - at_label)), logits
+    losses: Float64s = np.log(total) - at_label
+    return losses, logits
 
 
 def loss_and_residual(logits: Float64s, labels: Ints, mass: Float64s) -> tuple[float, Float64s]:

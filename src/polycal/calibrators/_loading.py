@@ -22,10 +22,16 @@ def rebuild_calibrator(meta: dict[str, Any], arrays: Arrays) -> Calibrator:
         calibrator._set_classes(*_classes(meta))
         calibrator.steps_ = unpack_steps(meta["steps"], arrays)
         for name in calibrator.saved_attributes:
-            value = arrays[ATTRIBUTE + name]
-            setattr(calibrator, name, value if value.ndim else value.item())
+            _set_attribute(calibrator, name, arrays)
         _probe(calibrator)
         return calibrator
+
+
+def _set_attribute(calibrator: Calibrator, name: str, arrays: Arrays) -> None:
+    """Set a fitted attribute; one that came after the first version has a default in its class."""
+    if ATTRIBUTE + name in arrays or not hasattr(calibrator, name):
+        value = arrays[ATTRIBUTE + name]
+        setattr(calibrator, name, value if value.ndim else value.item())
 
 
 def _classes(meta: dict[str, Any]) -> tuple[int, tuple[str, ...] | None]:

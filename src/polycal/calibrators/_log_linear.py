@@ -1,17 +1,15 @@
 """Maps ``softmax(log v W + b)`` with a full matrix, fitted with a quadratic penalty."""
 
-from abc import abstractmethod
-from typing import ClassVar
+from copy import copy
+from typing import Self
 
 import numpy as np
 
 from polycal._typing import Float64s, Floats
-from polycal.calibrators._base import Calibrator
 from polycal.calibrators._likelihood import (
     log_proba,
     loss_and_proba,
     to_residual,
-    total_weight,
     working_dtype,
 )
 from polycal.calibrators._matrix_blocks import MatrixBlocks
@@ -19,43 +17,30 @@ from polycal.calibrators._matrix_ridge import MatrixRidge
 from polycal.calibrators._newton_cg import ConvexProblem, Evaluation, Preconditioner, newton_minimise
 from polycal.calibrators.temperature import fit_inverse_temperature
 from polycal.sample import Sample, row_blocks
-from polycal.steps import Linear, Log, Program, Softmax
 
 # How far the objective, per unit of weight, may be above its minimum.
 TOLERANCE = 1e-9
 
 
-class LogLinearCalibrator(Calibrator):
-    """A calibrator that mixes all classes' log probabilities; subclasses say how W and b are held.
+def fit_log_linear(
+    sample: Sample, ridge: MatrixRidge, start: Float64s | None = None
+) -> tuple[Float64s, Float64s]:
+    """The W of shape (k, k) and b of least penalised log loss per unit of weight.
 
-    Attributes
-    ----------
-    weight_ : ndarray of shape (n_classes, n_classes)
-        W; ``weight_[i, j]`` is what class i's log probability counts for class j.
-    bias_ : ndarray of shape (n_classes,)
-        b.
+    The search starts from temperature scaling, or from ``start``, a map with the bias below the matrix.
     """
-
-    saved_attributes: ClassVar[tuple[str, ...]] = ("weight_", "bias_")
-    weight_: Float64s
-    bias_: Float64s
-
-    @abstractmethod
-    def _ridge(self, per: float) -> MatrixRidge:
-        """The penalty, its strengths divided by ``per``."""
-
-    def _fit(self, sample: Sample) -> Program:
-        self.weight_, self.bias_ = fit_log_linear(sample, self._ridge(total_weight(sample)))
-        return Log(), Linear(self.weight_, self.bias_), Softmax()
-
-
-def fit_log_linear(sample: Sample, ridge: MatrixRidge) -> tuple[Float64s, Float64s]:
-    """The W of shape (k, k) and b of least penalised log loss per unit of weight, from temperature scaling."""
-    logs, k = log_proba(sample), sample.n_classes
-    start = np.zeros((k + 1, k))
-    np.fill_diagonal(start, fit_inverse_temperature(sample, logs))
+    logs = log_proba(sample)
+    if start is None:
+        start = tempered_start(sample, logs)
     point = newton_minimise(LogLinearProblem(sample, logs, ridge), start, TOLERANCE)
     return point[:-1].copy(), point[-1].copy()
+
+
+def tempered_start(sample: Sample, logs: Floats) -> Float64s:
+    """Temperature scaling as a map of shape (k + 1, k)."""
+    start = np.zeros((sample.n_classes + 1, sample.n_classes))
+    np.fill_diagonal(start, fit_inverse_temperature(sample, logs))
+    return start
 
 
 class LogLinearProblem(ConvexProblem):
@@ -79,6 +64,12 @@ class LogLinearProblem(ConvexProblem):
         self._features: Floats = np.ones((n, k + 1), dtype=working_dtype(sample))
         self._features[:, :k] = logs
         self._thin_mass = self._mass.astype(self._features.dtype)
+
+    def with_ridge(self, ridge: MatrixRidge) -> Self:
+        """The same rows, held otherwise."""
+        other = copy(self)
+        other._ridge = ridge
+        return other
 
     def evaluate(self, point: Float64s) -> Evaluation:
         """Value, gradient and predictions."""

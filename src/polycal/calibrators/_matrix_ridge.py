@@ -24,6 +24,10 @@ class MatrixRidge:
     diagonal: float
     bias: float
 
+    def per(self, total: float) -> "MatrixRidge":
+        """The penalty that goes with a mean of losses where this one goes with their sum, ``total`` of them."""
+        return MatrixRidge(self.off_diagonal / total, self.diagonal / total, self.bias / total)
+
     def strengths(self, n_classes: int) -> Float64s:
         """The strength for each entry, of shape (k + 1, k)."""
         out = np.full((n_classes + 1, n_classes), self.off_diagonal)

@@ -2,11 +2,13 @@
 
 from typing import ClassVar
 
-from polycal._validation import check_real
-from polycal.calibrators._log_linear import LogLinearCalibrator
+from polycal.calibrators._log_linear_base import LogLinearCalibrator, check_strength, is_auto
 from polycal.calibrators._matrix_ridge import MatrixRidge
 
-# Holds the diagonal of a class that does not occur, and of separable data; else without effect.
+# How much weaker than the entries off the diagonal the others are held.
+_RATIO = 3000.0
+
+# With a given intercept: holds the diagonal of a class that does not occur, and of separable data, hardly any other.
 _DIAGONAL = 1.0
 
 
@@ -14,14 +16,15 @@ class DirichletCalibrator(LogLinearCalibrator):
     r"""Mix all classes' log probabilities, with off-diagonal and intercept regularisation (ODIR).
 
     The family of `MatrixScaling`, :math:`p = \mathrm{softmax}(W^\top \log v + b)`, with the penalty of its authors:
-    each class has a scale of its own for free. Made for few classes and much data.
+    each class has a scale of its own all but for free. Made for few classes and much data; with few data for its
+    classes, the strengths it chooses make it vector or temperature scaling.
 
     Parameters
     ----------
-    off_diagonal : float
-        Strength of the pull of W's off-diagonal entries towards 0.
-    intercept : float
-        Strength of the pull of b towards 0.
+    off_diagonal : "auto" or float
+        Strength of the pull of W's off-diagonal entries towards 0; "auto" chooses it, as `MatrixScaling` does.
+    intercept : "auto" or float
+        Strength of the pull of b towards 0; "auto" is a 3000th of the strength off the diagonal.
     from_logits : bool
         The predictions are logits.
 
@@ -31,13 +34,18 @@ class DirichletCalibrator(LogLinearCalibrator):
         W; ``weight_[i, j]`` is what class i's log probability counts for class j.
     bias_ : ndarray of shape (n_classes,)
         b.
+    off_diagonal_ : float
+        The strength given or chosen.
+    cv_log_loss_ : ndarray of shape (n_tried, 2)
+        Every strength tried, and its log loss on rows kept aside; empty where none was tried.
 
     Notes
     -----
     Minimises :math:`\sum_i w_i \ell_i + \frac{\lambda}{2} \sum_{i \ne j} W_{ij}^2 + \frac{\mu}{2} \|b\|^2` with log
-    losses :math:`\ell_i`, and a very weak ridge on the diagonal. In the units of [1]_ (mean loss, mean of squares)
-    the strengths are :math:`\lambda k (k - 1) / 2n` and :math:`\mu k / 2n`. Cost: as for `MatrixScaling`; choose the
-    strengths by scikit-learn's ``GridSearchCV``.
+    losses :math:`\ell_i`, and with a ridge that pulls the diagonal towards a constant: of strength :math:`\mu` where
+    that is "auto", which keeps scarce data from harm, else of strength 1, hardly felt. In the units of [1]_ (mean
+    loss, mean of squares) the strengths are :math:`\lambda k (k - 1) / 2n` and :math:`\mu k / 2n`. Search, choice and
+    cost: as for `MatrixScaling`.
 
     References
     ----------
@@ -55,13 +63,17 @@ class DirichletCalibrator(LogLinearCalibrator):
     kind: ClassVar[str] = "dirichlet"
 
     def __init__(
-        self, *, off_diagonal: float = 3e3, intercept: float = 1.0, from_logits: bool = False
+        self,
+        *,
+        off_diagonal: float | str = "auto",
+        intercept: float | str = "auto",
+        from_logits: bool = False,
     ) -> None:
         self.off_diagonal = off_diagonal
         self.intercept = intercept
         self.from_logits = from_logits
 
-    def _ridge(self, per: float) -> MatrixRidge:
-        off_diagonal = check_real(self.off_diagonal, "off_diagonal", low=0.0)
-        intercept = check_real(self.intercept, "intercept", low=0.0)
-        return MatrixRidge(off_diagonal / per, _DIAGONAL / per, intercept / per)
+    def _ridge(self, off_diagonal: float) -> MatrixRidge:
+        if is_auto(self.intercept):
+            return MatrixRidge(off_diagonal, off_diagonal / _RATIO, off_diagonal / _RATIO)
+        return MatrixRidge(off_diagonal, _DIAGONAL, check_strength(self.intercept, "intercept"))
