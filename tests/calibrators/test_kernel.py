@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from scipy.special import softmax
 from tests.strategies import samples
 
 import polycal as pc
+from polycal.calibrators import kernel
 from polycal.calibrators._loading import rebuild_calibrator
 from polycal.calibrators.kernel import KernelCalibrator
 from polycal.calibrators.temperature import TemperatureScaling
@@ -29,6 +31,16 @@ def draw(n, k, seed=0, mixed=0.5, concentration=0.5):
     return proba / proba.sum(axis=1, keepdims=True), labels
 
 
+def draw_hidden(n, seed=0, k=6):
+    """One label in twenty-five at random, else far from it; and how unlikely a class is says much of another."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 4, (n, k))
+    truth = softmax(logits @ (np.eye(k) + 0.5 * np.roll(np.eye(k), 1, axis=1)), axis=1)
+    truth = 0.96 * truth + 0.04 / k
+    labels = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    return softmax(logits, axis=1), labels
+
+
 @pytest.fixture(scope="module")
 def fashion():
     parts = [pc.datasets.load_fashion(part) for part in ("calibration", "evaluation")]
@@ -48,6 +60,25 @@ def test_beats_input_and_temperature_on_real_predictions(fashion):
     assert calibrator.used_ == "kernel"
     assert 0 < calibrator.mixing_ <= 1
     assert calibrator.regularisation_ in calibrator.cv_log_loss_[:, 0]
+
+
+def test_what_the_background_hides_is_taken_from_the_input(monkeypatch, tmp_path):
+    (proba, labels), (new, new_labels) = draw_hidden(3000), draw_hidden(3000, seed=1)
+    calibrator = KernelCalibrator().fit(proba, labels)
+    assert (calibrator.used_, calibrator.features_of_) == ("kernel", "input")
+    out = calibrator.predict_proba(new)
+    calibrator.to_onnx(tmp_path / "model.onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    (exported,) = session.run(None, {session.get_inputs()[0].name: new.astype(np.float32)})
+    np.testing.assert_allclose(exported, calibrator.predict_proba(new.astype(np.float32)), atol=1e-5)
+    monkeypatch.setattr(kernel, "_HIDING", 1.0)
+    blind = KernelCalibrator().fit(proba, labels)
+    assert blind.features_of_ == "base"
+    gain = log_losses(blind.predict_proba(new), new_labels) - log_losses(out, new_labels)
+    assert gain.mean() > 4 * gain.std() / np.sqrt(gain.size)
+    # The models of both kinds are in the table.
+    assert len(calibrator.cv_log_loss_) > len(blind.cv_log_loss_)
 
 
 def test_saved_and_loaded_predicts_the_same(fashion, tmp_path):

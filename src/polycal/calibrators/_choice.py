@@ -15,8 +15,8 @@ STRENGTHS = tuple(0.1 * 0.25**j for j in range(10))
 PARTS = (1.0, 0.5, 0.25)
 # The path goes so far at least, and ends after so many strengths in a row that bring nothing.
 _AT_LEAST, _PATIENCE = 4, 2
-# A weaker ridge must gain this much: smaller differences are the luck of the search.
-_LEAST_GAIN = 0.002
+# A weaker ridge, or other features, must gain this much: smaller differences are the luck of the search.
+LEAST_GAIN = 0.002
 # A model must not lose more accuracy than this against the input, with half a standard error to spare.
 _ACCURACY_LOSS = 0.003
 
@@ -47,6 +47,11 @@ class Choice:
     weight: Floats | None = None
     table: list[tuple[float, ...]] = field(default_factory=list)
 
+    def or_better(self, other: "Choice") -> "Choice":
+        """The other where it gains more; with the tables of both."""
+        better = other if other.gain > self.gain + LEAST_GAIN else self
+        return replace(better, table=self.table + other.table)
+
     def final_weight(self) -> Float64s | None:
         """The weights of the model, mixed, and centred: a softmax does not see what all classes share."""
         if self.weight is None:
@@ -69,7 +74,7 @@ def choose(path: FoldPath, raw: Scores, standard: Scores) -> Choice:
     for i, (strength, weight, change) in enumerate(path.solutions(STRENGTHS)):
         candidate = _best_part(path, change, raw, standard, strength)
         best.table += candidate.table
-        improved = candidate.gain > best.gain + _LEAST_GAIN
+        improved = candidate.gain > best.gain + LEAST_GAIN
         if improved:
             best = replace(candidate, weight=weight, table=best.table)
         idle = 0 if improved or i < _AT_LEAST else idle + 1

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from polycal._typing import Floats, Ints
-from polycal.calibrators._kernel_features import kernel_features, ridge_penalty
+from polycal.calibrators._kernel_features import KernelFeatures
 from polycal.calibrators._newton_blocks import NewtonBlocks
 from polycal.calibrators._ridge import DenseProblem, RidgeProblem
 from polycal.calibrators._sparse_problem import SparseProblem
@@ -29,20 +29,26 @@ class FoldPath:
     sample : Sample
         Labels and weights of the rows.
     log_proba : ndarray of float, shape (n_samples, n_classes)
-        Log q of the base.
+        Log q of the base, which the models change.
+    kind : KernelFeatures
+        The features, and the ridge on their weights.
+    seen : ndarray of float, shape (n_samples, n_classes)
+        Logarithms of the predictions that the features are of.
     parts : sequence of ndarray of int64
         The rows of each fold, none empty.
     """
 
-    def __init__(self, sample: Sample, log_proba: Floats, parts: Sequence[Ints]) -> None:
+    def __init__(
+        self, sample: Sample, log_proba: Floats, kind: KernelFeatures, seen: Floats, parts: Sequence[Ints]
+    ) -> None:
         self.order: Ints = np.concatenate(parts)
         self.sample = sample.take(self.order)
         self.log_proba = log_proba[self.order]
-        self.features = kernel_features(self.log_proba)
+        self.features = kind.of(self.log_proba if seen is log_proba else seen[self.order])
         edges = np.cumsum([0, *(part.size for part in parts)])
         self.folds = [slice(a, b) for a, b in pairwise(edges)]
         self._mass = self.sample.mass.astype(log_proba.dtype)
-        self._penalty = ridge_penalty(sample.n_classes).astype(log_proba.dtype)
+        self._penalty = kind.penalty(sample.n_classes).astype(log_proba.dtype)
         arrays = self.features, self.log_proba, self.sample.labels, self._mass, self._penalty
         likely = np.count_nonzero(self.features[:, sample.n_classes + 1 :]) / log_proba.size
         self._sparse = (

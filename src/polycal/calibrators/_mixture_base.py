@@ -33,19 +33,35 @@ class MixtureBase:
     temperature: float
     background: Float64s
 
-    def steps(self) -> Program:
-        """The map from v to q."""
-        scale = np.array([1.0 / self.temperature])
-        kept = np.array([1.0 - self.background.sum()])
-        return Log(), Affine(scale, np.zeros(1)), Softmax(), Affine(kept, self.background)
+    @property
+    def hidden(self) -> float:
+        """The weight of the background, behind which smaller probabilities cannot be told apart."""
+        return float(self.background.sum())
+
+    def tempering_steps(self) -> Program:
+        """The map from v to ``softmax(log v / T)``."""
+        return Log(), Affine(np.array([1.0 / self.temperature]), np.zeros(1)), Softmax()
+
+    def mixing_steps(self) -> Program:
+        """The map from there to q."""
+        return (Affine(np.array([1.0 - self.hidden]), self.background),)
 
     def log_proba(self, sample: Sample) -> Floats:
         """Log q of each row."""
-        out: Floats = np.empty(sample.proba.shape, dtype=working_dtype(sample))
-        steps = self.steps()
-        for rows in row_blocks(sample.n_samples, sample.n_classes):
+        return _log_of((*self.tempering_steps(), *self.mixing_steps()), sample)
+
+    def log_tempered(self, sample: Sample) -> Floats:
+        """Log of each row at the temperature; minus infinity where it is lost to rounding."""
+        return _log_of(self.tempering_steps(), sample)
+
+
+def _log_of(steps: Program, sample: Sample) -> Floats:
+    """The logarithm of what a program makes of each row."""
+    out: Floats = np.empty(sample.proba.shape, dtype=working_dtype(sample))
+    for rows in row_blocks(sample.n_samples, sample.n_classes):
+        with np.errstate(divide="ignore"):
             out[rows] = np.log(run(steps, sample.proba[rows].astype(np.float64)))
-        return out
+    return out
 
 
 def fit_mixture_base(sample: Sample) -> MixtureBase:
