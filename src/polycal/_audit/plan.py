@@ -17,8 +17,9 @@ from polycal.sample import Sample
 
 # Cells of the sketch: what the searches can work through in seconds; and their share of the memory.
 _SKETCH_CELLS, _SKETCH_BYTES_PER_CELL = 1 << 23, 48
-# What the states of one thread take, at most: tallies, a group, and a sum of the kernel search.
-_TALLY_BYTES, _GROUP_BYTES, _SUM_BYTES = 32 << 20, 1 << 20, 32
+# What the states of one thread take, at most: tallies (of four findings, twice while they are joined), a group, and a
+# sum of the kernel search.
+_TALLY_BYTES, _GROUP_BYTES, _SUM_BYTES = 64 << 20, 1 << 20, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +69,11 @@ def make_plan(
 
 
 def pass_threads(plan: StreamPlan, files: PredictionFiles) -> int:
-    """Threads of a pass: as many as asked for, if the memory has room for the states of each."""
+    """Threads of a pass: as many as asked for, if a quarter of the memory has room for the states of all but one.
+
+    The rest is the sketch's and the chunks', and the interpreter leaves enough for the states of one thread.
+    """
     # A landmark for each class, and some.
     n_sums = plan.n_classes * (plan.n_classes + 1000)
     room = _TALLY_BYTES + _GROUP_BYTES * len(plan.groups) + _SUM_BYTES * n_sums
-    return max(1, min(thread_count(plan.n_jobs), files.free_memory // room))
+    return min(thread_count(plan.n_jobs), 1 + files.free_memory // 4 // room)

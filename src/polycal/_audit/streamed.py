@@ -75,13 +75,14 @@ def audit_stream(
     alpha : float, default 0.05
         Level of every test and bound.
     memory : int or str, default "1GiB"
-        What may be used in all, at least 512 MiB.
+        What may be used in all, at least 512 MiB; more is used for weights that differ from row to row, of which
+        24 bytes are kept for each judging row and finding.
     part : {"all", "calibration", "evaluation"}
         Which rows, for files that mark them.
     random_state : int, default 0
         Seed of the halves and of every random step.
     n_jobs : int or None, default -1
-        Number of threads; the result does not depend on it.
+        Number of threads; the result depends on it by rounding only.
 
     Returns
     -------

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -141,6 +142,12 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
 
         map_threads(fill, blocks)
         return out if columns is None else like_frame(proba, out, self.class_names_ or columns)
+
+    def _taking(self, *, from_logits: bool) -> Self:
+        """The same fitted map, of logits or of probabilities, whichever it was fitted on: files say what they hold."""
+        other = copy(self)
+        other.from_logits = from_logits
+        return other
 
     def transform(self, proba: Any) -> Any:
         """Calibrated probabilities: the same as `predict_proba`, for pipelines."""

@@ -45,6 +45,9 @@ class FoldPath:
         self.sample = sample.take(self.order)
         self.log_proba = log_proba[self.order]
         self.features = kind.of(self.log_proba if seen is log_proba else seen[self.order])
+        # Of the base: where the features are of it, they hold it.
+        own = self.features[:, 1 : sample.n_classes + 1]
+        self._proba = own if seen is log_proba else np.exp(self.log_proba)
         edges = np.cumsum([0, *(part.size for part in parts)])
         self.folds = [slice(a, b) for a, b in pairwise(edges)]
         self._mass = self.sample.mass.astype(log_proba.dtype)
@@ -61,8 +64,7 @@ class FoldPath:
         """For each strength: itself, the mean weights of the folds' models, and what each fold's model adds to the
         logits of the rows it has not seen.
         """
-        proba = self.features[:, 1 : self.sample.n_classes + 1]
-        blocks = NewtonBlocks(self.features, proba, self._mass, self._penalty, _BLOCK_SIZE)
+        blocks = NewtonBlocks(self.features, self._proba, self._mass, self._penalty, _BLOCK_SIZE)
         weights = [np.zeros_like(self._penalty) for _ in self.folds]
         change = np.empty_like(self.log_proba)
         for strength in strengths:

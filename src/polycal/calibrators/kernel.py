@@ -150,8 +150,9 @@ class KernelCalibrator(Calibrator):
         if sample.n_samples >= 2 * n_folds:
             parts = split_rows(sample, (1.0,) * n_folds, seed)
             for tried, seen in _features(sample, base, log_proba):
-                path = FoldPath(sample, log_proba, tried, seen, parts)
-                found = choice.or_better(choose(path, raw.take(path.order), standard.take(path.order)))
+                found = choice.or_better(
+                    _walk(FoldPath(sample, log_proba, tried, seen, parts), raw, standard)
+                )
                 choice, kind = found, tried if found.gain > choice.gain else kind
         self.temperature_, self.background_, self.slopes_ = base.temperature, base.background, curve.slopes
         self._set_choice(choice, kind, _is_enough(raw, standard, choice.gain, total_weight(sample)))
@@ -165,6 +166,11 @@ class KernelCalibrator(Calibrator):
         self.regularisation_ = choice.strength if self.used_ == "kernel" else np.inf
         self.mixing_ = choice.mixing if self.used_ == "kernel" else 0.0
         self.cv_log_loss_ = np.array(choice.table, dtype=np.float64).reshape(-1, 5)
+
+
+def _walk(path: FoldPath, raw: Scores, standard: Scores) -> Choice:
+    """The best model of a path."""
+    return choose(path, raw.take(path.order), standard.take(path.order))
 
 
 def _features(

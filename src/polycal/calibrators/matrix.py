@@ -43,7 +43,7 @@ class MatrixScaling(LogLinearCalibrator):
     from the temperature-scaled predictions by Newton's method, its steps by preconditioned conjugate gradients, until
     a step promises less than :math:`10^{-9}` per unit of weight. Cost: :math:`O(nk^2)` a product, some thirty to a
     hundred products (more with very weak ridges, and no more than 60 Newton steps), and a few preconditioners of
-    :math:`O(nk^2)` to :math:`O(nk^3)`, the latter for at most 255 classes. Memory: some three arrays of the input's
+    :math:`O(nk^2)` to :math:`O(nk^3)`, the latter for at most 255 classes. Memory: some six arrays of the input's
     size, and :math:`O(k^2)` numbers (:math:`k^3` for at most 255 classes).
 
     *Choice.* Strengths of :math:`10^4 n, 10^{3.5} n, \dots, 10^{-5} n` for a total weight n are tried from strong to
