@@ -195,6 +195,93 @@ def test_recalibration_keeps_other_columns(client, frame, tmp_path):
     assert (opened.class_names, sum(chunk.sample.n_samples for chunk in opened)) == (tuple(names), len(frame))
 
 
+@pytest.fixture(scope="module")
+def logits(example):
+    """Single precision, and so far apart that their softmax in single precision has zeros."""
+    rng = np.random.default_rng(0)
+    logits = (20 * np.log(np.maximum(example.proba, 1e-6))).astype(np.float32)
+    return logits + rng.normal(size=(example.n_samples, 1)).astype(np.float32)
+
+
+@pytest.mark.parametrize("source", ["logits", "probabilities", "frame", "arrays"])
+def test_a_calibrator_of_logits_gives_what_it_gives_here(example, logits, source, tmp_path):
+    alone = pc.TemperatureScaling(from_logits=True).fit(logits, example.labels)
+    direct = alone.predict_proba(logits)
+    proba = pc.IdentityCalibrator(from_logits=True).fit(logits, example.labels).predict_proba(logits)
+    classes = list(map(str, range(proba.shape[1])))
+    data = {
+        "logits": tmp_path / "given.npz",
+        "probabilities": tmp_path / "given.npz",
+        "frame": dd.from_pandas(
+            pd.DataFrame(proba, columns=classes).assign(label=example.labels), npartitions=2
+        ),
+        "arrays": (example.labels, da.from_array(proba, chunks=(2500, 10))),
+    }[source]
+    given = {"logits": logits} if source == "logits" else {"proba": proba}
+    np.savez(tmp_path / "given.npz", labels=example.labels, **given)
+    fitted = distributed.fit_calibrator(pc.TemperatureScaling(from_logits=True), data)
+    assert fitted.from_logits
+    assert fitted.temperature_ == pytest.approx(alone.temperature_, rel=1e-3)
+    files = distributed.apply_calibrator(alone, data, tmp_path / "out")
+    found = np.concatenate([pc.read_predictions(file).proba for file in files])
+    # What is left of probabilities in single precision is less than what there is of logits.
+    np.testing.assert_allclose(found, direct, atol=1e-6 if source == "logits" else 1e-3)
+    assert alone.from_logits
+
+
+def test_frames_and_arrays_do_not_hold_logits(example, logits):
+    calibrator = pc.TemperatureScaling(from_logits=True)
+    arrays = (example.labels, da.from_array(logits, chunks=(2500, 10)))
+    with pytest.raises(ValueError, match=r"partition \d: y_proba\[0\] holds a negative probability"):
+        distributed.fit_calibrator(calibrator, arrays)
+    marked = dd.from_pandas(pd.DataFrame(logits).assign(label=example.labels), npartitions=1)
+    with pytest.raises(ValueError, match=r"partition \d: y_proba\[0\] holds a negative probability"):
+        distributed.fit_calibrator(calibrator, marked)
+
+
+@pytest.mark.parametrize(
+    ("yes", "no"), [(True, False), (1, 0), ("true", "false"), ("1", "0"), (" TRUE", "False ")]
+)
+def test_parts_of_a_frame(frame, yes, no):
+    flags = np.arange(len(frame)) % 4 == 0
+    marked = frame.assign(evaluation=np.where(flags, yes, no))
+    fitted = distributed.fit_calibrator(
+        pc.TemperatureScaling(), dd.from_pandas(marked, npartitions=2), part="evaluation"
+    )
+    names = [name for name in frame.columns if name != "label"]
+    alone = pc.TemperatureScaling().fit(frame.loc[flags, names], frame.label[flags])
+    assert fitted.temperature_ == pytest.approx(alone.temperature_, rel=1e-4)
+
+
+@pytest.mark.parametrize("bad", [None, np.nan, "maybe", 2, 0.5])
+def test_what_is_no_flag_is_refused(frame, bad):
+    flags = [True, False, bad] + [True] * (len(frame) - 3)
+    marked = frame.assign(evaluation=pd.Series(flags, dtype=object))
+    with pytest.raises(ValueError, match=r"partition 0: evaluation\[2\] is .*; use true or false"):
+        distributed.audit(dd.from_pandas(marked, npartitions=2), part="evaluation")
+
+
+def test_recalibration_leaves_nothing_of_an_earlier_run(frame, example, tmp_path):
+    names = list(example.class_names)
+    calibrator = pc.TemperatureScaling().fit(example.proba, example.labels, class_names=names)
+    (tmp_path / "part-a.parquet").touch()
+    (tmp_path / "part-00009.parquet").mkdir()
+    others = {"part-a.parquet", "part-00009.parquet"}
+    rows = frame.iloc[:200]
+    three = distributed.apply_calibrator(calibrator, dd.from_pandas(rows, npartitions=3), tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {file.name for file in three} | others
+    first, second, _ = dd.from_pandas(rows, npartitions=3).partitions
+    none = first.map_partitions(lambda part: part.iloc[:0], meta=rows)
+    # Columns may be named by an array, too.
+    uneven = dd.concat([none, second], interleave_partitions=False)
+    files = distributed.apply_calibrator(calibrator, uneven, tmp_path, class_names=np.array(names))
+    assert [file.name for file in files] == ["part-00001.parquet"]
+    assert {file.name for file in tmp_path.iterdir()} == {"part-00001.parquet"} | others
+    with pytest.raises(ValueError, match=r"part-00001\.parquet is to be read, and to be replaced"):
+        distributed.apply_calibrator(calibrator, files[0], tmp_path)
+    assert files[0].exists()
+
+
 def test_recalibration_refuses_what_does_not_fit(frame, example, tmp_path):
     names = list(example.class_names)
     calibrator = pc.TemperatureScaling().fit(example.proba, example.labels, class_names=names)

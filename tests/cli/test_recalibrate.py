@@ -48,6 +48,19 @@ def test_apply_needs_no_labels(run, model, tmp_path):
     assert pc.read_probabilities(tmp_path / "fixed.csv")[0].shape == (1, 3)
 
 
+@pytest.mark.parametrize("held", ["logits", "proba"])
+def test_apply_knows_a_model_of_logits(run, over_confident, tmp_path, held):
+    sample = pc.read_predictions(over_confident)
+    logits = np.log(sample.proba)
+    calibrator = pc.TemperatureScaling(from_logits=True).fit(logits, sample.labels)
+    calibrator.save(tmp_path / "m.polycal")
+    np.savez(tmp_path / "given.npz", **{held: logits if held == "logits" else sample.proba})
+    done = run("apply", tmp_path / "m.polycal", tmp_path / "given.npz", "--out", tmp_path / "fixed.npz")
+    assert done.returncode == 0, done.stderr
+    found, _ = pc.read_probabilities(tmp_path / "fixed.npz")
+    np.testing.assert_allclose(found, calibrator.predict_proba(logits), atol=1e-12)
+
+
 def test_json_and_quiet(run, over_confident, tmp_path):
     arguments = "recalibrate", over_confident, "--out", tmp_path / "m.polycal"
     told = json.loads(run(*arguments, "--json").stdout)

@@ -53,10 +53,11 @@ def apply(
 
 def _map(calibrator: "pc.Calibrator") -> Callable[[Floats, tuple[str, ...] | None], Floats]:
     """The calibrator as a function of probabilities, whatever it was fitted on, and class names."""
+    of_probabilities = calibrator._taking(from_logits=False)
 
     def function(proba: Floats, names: tuple[str, ...] | None) -> Floats:
         calibrator.check_class_names(names)
-        calibrated: Floats = calibrator.set_params(from_logits=False).predict_proba(proba)
+        calibrated: Floats = of_probabilities.predict_proba(proba)
         return calibrated
 
     return function

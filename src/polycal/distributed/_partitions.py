@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from polycal._typing import Bools
 from polycal._validation import check_choice
 from polycal.distributed._dask import dask
 from polycal.io._chunk_readers import reader_of
 from polycal.io._files import ROWS_PER_FILE
 from polycal.io._places import Place
 from polycal.io._raw import RawPredictions
-from polycal.io._table import Columns, sort_columns
+from polycal.io._table import Columns, flags_from_codes, sort_columns
 from polycal.io.chunks import Chunk, PredictionFiles, open_predictions, parse_memory
 from polycal.io.predictions import Part
 from polycal.storage.damage import named
@@ -135,7 +136,8 @@ def frame_partition(number: int, frame: Any, columns: Columns) -> ArrayPartition
     def column(name: str | None) -> Any:
         return None if name is None or name not in columns.special else frame[name].to_numpy()
 
-    evaluation = column("evaluation")
+    with named(f"partition {number}"):
+        evaluation = _flags(frame["evaluation"]) if "evaluation" in columns.special else None
     return ArrayPartition(
         number,
         RawPredictions(
@@ -143,9 +145,15 @@ def frame_partition(number: int, frame: Any, columns: Columns) -> ArrayPartition
             labels=column("label"),
             sample_weight=column(columns.weight),
             class_names=columns.class_names,
-            evaluation=None if evaluation is None else evaluation.astype(np.bool_),
+            evaluation=evaluation,
         ),
     )
+
+
+def _flags(column: Any) -> Bools:
+    """A column of true and false, in the spellings that files may have; a gap is neither."""
+    codes, values = column.factorize(use_na_sentinel=False)
+    return flags_from_codes(codes, values.tolist())
 
 
 def _array_partitions(arrays: tuple[Any, ...], memory: int | str, part: Part, class_names: Any) -> Partitions:

@@ -14,7 +14,7 @@ from polycal.calibrators._base import Calibrator
 from polycal.distributed._audit import shown_to_all
 from polycal.distributed._dask import computing
 from polycal.distributed._partitions import partitions_of
-from polycal.distributed._writing import part_file, written
+from polycal.distributed._writing import part_file, remove_others, written
 from polycal.io._remote import hide_secrets, is_url
 from polycal.io.chunks import DEFAULT_MEMORY
 from polycal.io.predictions import Part
@@ -37,9 +37,9 @@ def fit_calibrator(
     Parameters
     ----------
     calibrator : Calibrator
-        What to fit. It is left as it is.
+        What to fit. It is left as it is. Its ``from_logits`` is for its later use, and says nothing about the data.
     data, client, memory, part, class_names
-        As for `audit`.
+        As for `audit`: logits in ``.npz`` files that hold these, else probabilities.
     n_rows : int, default 20000
         Size of the sample.
     random_state : int, default 0
@@ -71,7 +71,7 @@ def fit_calibrator(
     with computing(client) as compute:
         sketch = compute(shown_to_all(bundle, parts)).finish("sketch")
     fresh: Calibrator = clone(calibrator)
-    return fresh.fit(sketch.proba, sketch.labels, sketch.sample_weight, class_names=sketch.class_names)
+    return fresh._fit_sample(sketch)
 
 
 def apply_calibrator(
@@ -88,12 +88,14 @@ def apply_calibrator(
     Parameters
     ----------
     calibrator : Calibrator
-        Fitted.
+        Fitted, on probabilities or logits.
     data, client, memory, class_names
-        As for `audit`; labels are kept where there are any, and so are all other columns of a data frame, and its
-        index. Its classes are by default the columns that the calibrator was fitted on.
+        As for `audit`: logits in ``.npz`` files that hold these, else probabilities. Labels are kept where there are
+        any, and so are all other columns of a data frame, and its index. Its classes are by default the columns that
+        the calibrator was fitted on.
     out : str or path
-        A folder that every worker can write to; it is made if there is none. Files in it are replaced.
+        A folder that every worker can write to, and not one that the data are read from; it is made if there is none.
+        Files of an earlier run in it are replaced; those for which there is no new one are removed in the end.
 
     Returns
     -------
@@ -104,7 +106,8 @@ def apply_calibrator(
     -----
     Data frames go through ``map_partitions``, arrays block by block, files in chunks that fit into the memory. A file
     appears under its name only when it is complete, so that a task which is run again, because a worker died, does no
-    harm. Its metadata name the classes: `read_predictions` does not take other columns for such.
+    harm. That of a data frame names the classes in its metadata: `read_predictions` does not take other columns for
+    such. Other files have no other columns.
 
     Examples
     --------
@@ -127,4 +130,6 @@ def apply_calibrator(
     folder.mkdir(parents=True, exist_ok=True)
     with computing(client) as compute:
         pairs = np.asarray(compute(written(calibrator, data, folder, memory, class_names)))
-    return [part_file(folder, number) for number, n_rows in sorted(pairs.tolist()) if n_rows]
+    files = [part_file(folder, number) for number, n_rows in sorted(pairs.tolist()) if n_rows]
+    remove_others(folder, files)
+    return files

@@ -1,6 +1,7 @@
 """Recalibrated partitions, written where they are: one Parquet file for each, in one piece."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,13 @@ from polycal.distributed._partitions import (
     partitions_of,
 )
 from polycal.io._arrow import append_parquet, write_frame
+from polycal.io._places import Place
 from polycal.io._raw import RawPredictions
 from polycal.io._table import Columns, numbered
 from polycal.io.chunks import PredictionFiles
 from polycal.storage.damage import named
+
+_PART_FILE = re.compile(r"part-\d{5,}\.parquet")
 
 
 def part_file(folder: Path, number: int) -> Path:
@@ -31,11 +35,20 @@ def part_file(folder: Path, number: int) -> Path:
     return folder / f"part-{number:05d}.parquet"
 
 
+def remove_others(folder: Path, kept: Collection[Path]) -> None:
+    """Remove the partitions in a folder that are not these: an earlier run may have had more."""
+    for file in folder.iterdir():
+        if _PART_FILE.fullmatch(file.name) and file.is_file() and file not in kept:
+            file.unlink(missing_ok=True)
+
+
 def written(calibrator: Calibrator, data: Any, folder: Path, memory: int | str, class_names: Any) -> Any:
     """A Dask value whose computing writes the files: pairs (number of the partition, its rows)."""
     tool = dask().delayed(calibrator, pure=False, traverse=False)
     if is_frame(data):
-        columns = frame_columns(data, class_names or _classes_among(data.columns, calibrator))
+        if class_names is None:
+            class_names = _classes_among(data.columns, calibrator)
+        columns = frame_columns(data, class_names)
         calibrator.check_class_names(columns.class_names)
         return data.map_partitions(
             _write_frame,
@@ -47,11 +60,23 @@ def written(calibrator: Calibrator, data: Any, folder: Path, memory: int | str, 
         )
     parts = partitions_of(data, memory, "all", class_names)
     calibrator.check_class_names(parts.files.class_names)
+    _refuse_input(parts.files.paths, folder)
     if is_arrays(data):
         return _arrays_written(tool, data, folder, parts.files)
     write = dask().delayed(_write, pure=False)
     tasks = [write(tool, parts.files, part, folder, number) for number, part in enumerate(parts.delayed)]
     return dask().delayed(list, pure=False)(tasks)
+
+
+def _refuse_input(paths: Sequence[Place], folder: Path) -> None:
+    """Refuse files that would be replaced or removed before or after they are read."""
+    for path in paths:
+        if (
+            isinstance(path, Path)
+            and _PART_FILE.fullmatch(path.name)
+            and path.parent.resolve() == folder.resolve()
+        ):
+            raise ValueError(f"{path} is to be read, and to be replaced; let out be another folder.")
 
 
 def _classes_among(columns: Any, calibrator: Calibrator) -> Sequence[str] | None:
@@ -106,7 +131,8 @@ def _recalibrated(
         if raw.proba.shape[0]:
             proba, names = check_proba(raw.proba, class_names=files.class_names, from_logits=raw.from_logits)
             yield RawPredictions(
-                calibrator.predict_proba(proba),
+                # From the logits, where there are any: their softmax is taken more accurately there.
+                calibrator._taking(from_logits=raw.from_logits).predict_proba(raw.proba),
                 labels=None if raw.labels is None else check_labels(raw.labels, proba.shape[1], names),
                 sample_weight=raw.sample_weight,
                 class_names=names,
@@ -132,7 +158,7 @@ def _recalibrated_frame(frame: Any, calibrator: Calibrator, columns: Columns) ->
     classes = list(columns.classes)
     proba, names = check_proba(frame[classes].to_numpy(), class_names=columns.class_names)
     fixed = frame.copy()
-    fixed[classes] = calibrator.predict_proba(proba)
+    fixed[classes] = calibrator._taking(from_logits=False).predict_proba(proba)
     if "label" in columns.special:
         labels = check_labels(frame["label"].to_numpy(), len(classes), names)
         fixed["label"] = labels if names is None else np.array(names)[labels]
