@@ -5,6 +5,8 @@ import pickle
 import re
 import sys
 import threading
+import tracemalloc
+import zipfile
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -14,8 +16,10 @@ import pytest
 from scipy.sparse import csr_array
 
 import polycal as pc
+from polycal.cli.inputs import shown
 from polycal.io._parquet import open_parquet, runs_of_groups
 from polycal.io._remote import RemoteFile, hide_secrets, is_url
+from polycal.io._urls import url_of
 from polycal.io.chunks import open_predictions
 from polycal.io.lists import open_lists, read_lists, write_lists
 from polycal.sparse import sparse_sample
@@ -117,6 +121,75 @@ def test_folders_patterns_and_files(folder, memory, serve):
     np.testing.assert_array_equal(pc.read_predictions("memory://logs/1.parquet").proba, proba[200:400])
 
 
+def test_urls_whose_paths_are_not_their_ends(folder, monkeypatch):
+    path, proba = folder
+    archive = path / "all.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for file in sorted(path.glob("*.parquet")):
+            packed.write(file, f"preds/{file.name}")
+    monkeypatch.chdir(path.parent)
+    here, inside, behind = f"file://{path.name}", "zip://preds", f"::file://{archive}"
+    cases = {
+        here: f"file://{path}/1.parquet",
+        f"{here}/*.parquet": f"file://{path}/1.parquet",
+        f"{inside}{behind}": f"{inside}/1.parquet{behind}",
+        f"{inside}/*.parquet{behind}": f"{inside}/1.parquet{behind}",
+        f"zip://{behind}": f"{inside}/1.parquet{behind}",
+        f"zip://**/*.parquet::file://{path.name}/all.zip": f"{inside}/1.parquet::file://{path.name}/all.zip",
+        f"simplecache::{inside}{behind}": f"simplecache::{inside}/1.parquet{behind}",
+    }
+    for url, second in cases.items():
+        files = pickle.loads(pickle.dumps(open_predictions(url)))
+        np.testing.assert_array_equal(rows(files), proba)
+        assert str(files.paths[1]) == second
+        assert (files.paths[1].name, files.paths[1].suffix) == ("1.parquet", ".parquet")
+    for url in (f"{here}/1.parquet", f"{inside}/1.parquet{behind}", f"simplecache::{here}/1.parquet"):
+        np.testing.assert_array_equal(pc.read_predictions(url).proba, proba[200:400])
+        np.testing.assert_array_equal(rows(open_predictions(url)), proba[200:400])
+
+
+def test_accounts_are_no_part_of_paths(folder, memory, monkeypatch):
+    class Accounts(type(memory)):
+        protocol = "abfs"
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return super()._strip_protocol(re.sub("abfs://(.*)@account", r"\1", path))
+
+    monkeypatch.setitem(sys.modules["fsspec.registry"]._registry, "abfs", Accounts)
+    path, proba = folder
+    upload(memory, path)
+    for url in ("abfs://logs@account", "abfs://logs@account/*.parquet"):
+        np.testing.assert_array_equal(rows(open_predictions(url)), proba)
+
+
+def test_paths_are_shown_as_urls():
+    cases = {
+        ("s3://bucket/*/x.csv", "bucket/a/x.csv"): "s3://bucket/a/x.csv",
+        ("memory://logs", "/logs/x.csv"): "memory://logs/x.csv",
+        ("memory://*", "/logs/x.csv"): "memory:///logs/x.csv",
+        ("hdfs://host:8020/logs", "/logs/x.csv"): "hdfs://host:8020/logs/x.csv",
+        ("ftp://me:secret@host", "/logs/x.csv"): "ftp://***@host/logs/x.csv",
+        ("simplecache::https://host/?sig=1", "https://host/x.csv"): "simplecache::https://host/x.csv",
+        ("abfs://box@account/logs", "box/logs/x.csv"): "abfs://box@account/logs (box/logs/x.csv)",
+    }
+    assert {(url, path): str(RemoteFile(url, path)) for url, path in cases} == cases
+    assert {RemoteFile(url, path).name for url, path in cases} == {"x.csv"}
+    assert url_of("/a@b/x.csv", "file://a@b") == "file://a@b/x.csv"
+
+
+def test_links_are_followed(folder):
+    path, proba = folder
+    links = path / "links"
+    (links / "folder.parquet").mkdir(parents=True)
+    for name, to in (("a", "0.parquet"), ("b", "1.parquet"), ("broken", "9.parquet"), ("back", "links")):
+        (links / f"{name}.parquet").symlink_to(path / to)
+    for given in (links, f"{links}/*.parquet"):
+        here, there = open_predictions(given), open_predictions(f"file://{given}")
+        assert [file.name for file in there.paths] == [file.name for file in here.paths]
+        np.testing.assert_array_equal(rows(there), proba[:400])
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".csv", ".feather"])
 def test_other_formats_are_copied(suffix, tmp_path, predictions):
     path = tmp_path / f"all{suffix}"
@@ -161,6 +234,17 @@ def test_only_what_is_needed_travels(tmp_path, serve):
         sent.clear()
 
 
+def test_what_is_read_is_held_once(memory):
+    memory.pipe("/logs/x", bytes(1 << 20))
+    with RemoteFile("memory://logs/x").open() as file:
+        tracemalloc.start()
+        try:
+            assert len(file.read(1 << 20)) == 1 << 20
+            assert tracemalloc.get_traced_memory()[1] < 3 << 19
+        finally:
+            tracemalloc.stop()
+
+
 def test_runs_of_groups_fill_the_room(tmp_path):
     table = pa.table({"a.b": np.arange(100.0), "l": [[1.0, 2.0]] * 100})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=10, compression="none", use_dictionary=False)
@@ -190,7 +274,7 @@ def test_a_corrupt_file_is_named_by_its_url(folder, memory):
         pc.read_predictions("memory://logs/1.parquet")
 
 
-def test_what_is_missing_is_said(tmp_path, memory, serve, monkeypatch):
+def test_what_is_missing_is_said(tmp_path, memory, serve):
     root, _ = serve()
     memory.pipe("/logs/notes.txt", b"no predictions")
     for url in ("memory://logs/0.parquet", f"file://{tmp_path}/0.parquet", f"{root}/0.parquet"):
@@ -228,12 +312,60 @@ def test_urls_are_told_from_paths():
 
 
 def test_a_url_that_became_a_path_is_said():
-    with pytest.raises(ValueError, match="give a URL as text"):
-        open_predictions(Path("s3://bucket/x.parquet"))
+    for url in (
+        "https://me:secret@host/x.parquet?sig=secret",
+        "simplecache::https://me:secret@host/x.parquet",
+    ):
+        with pytest.raises(ValueError, match=r"https:/\.\.\.: give a URL as text") as caught:
+            open_predictions(Path(url))
+        assert "secret" not in str(caught.value)
+
+
+def test_urls_are_not_written_to(tmp_path, predictions):
+    url = "https://me:secret@host/x.npy?sig=secret"
+    message = r"='https://\*\*\*@host/x\.npy\?\*\*\*' must be a file on this machine, not a URL"
+    np.save(tmp_path / "a.npy", predictions.proba)
+    sparse = sparse_sample([1], csr_array([[0.0, 0.9]]))
+    with pytest.raises(ValueError, match=f"path{message}"):
+        pc.write_predictions(url, predictions.labels, predictions.proba)
+    with pytest.raises(ValueError, match=f"path{message}"):
+        write_lists(url, sparse)
+    with pytest.raises(ValueError, match=f"labels{message}"):
+        pc.read_predictions(tmp_path / "a.npy", labels=url)
+
+
+def test_errors_of_storage_do_not_tell_secrets():
+    said = {
+        "403, url='https://other/x?sig=secret'": r"403, url='https://other/x\?\*\*\*",
+        "to ftp://me:secret@host/x and on": r"to ftp://\*\*\*@host/x and on",
+        "exceeded with url: /x?op=get&key=secret now": r"exceeded with url: /x\?\*\*\* now",
+        "no day-?.parquet": r"no day-\?\.parquet",
+    }
+    for text, message in said.items():
+        with (
+            pytest.raises(OSError, match=rf"^https://h/x: .*\(ConnectionError: {message}\)$"),
+            RemoteFile("https://h/x").reaching(),
+        ):
+            raise ConnectionError(text)
+    for file in (
+        RemoteFile("https://h/?sig=secret", "https://h/x"),
+        RemoteFile("https://h", "https://h/x?a=1"),
+    ):
+        with pytest.raises(OSError, match=r"cannot be reached \(ConnectionError\)$"), file.reaching():
+            raise ConnectionError("secret")
+
+
+def test_names_hold_no_hosts():
+    hosts = ("ftp://me:secret@host", "https://me:secret@host.com", "zip::https://host/x.zip", "zip://::a.zip")
+    assert {(RemoteFile(url).name, RemoteFile(url).suffix) for url in hosts} == {("", "")}
+    assert shown(["ftp://me:secret@host", "a"]) == "ftp://***@host and 1 more"
+    assert shown(["ftp://me:secret@host/x.csv"]) == "x.csv"
+    for url in ("zip://a/x.csv::https://me@host/y.zip?sig=1", "file://x.csv", "cached::sftp://me@host/x.csv"):
+        assert (RemoteFile(url).name, RemoteFile(url).suffix) == ("x.csv", ".csv")
 
 
 def test_secrets_are_not_shown(folder, serve):
-    shown = {
+    hidden = {
         "s3://bucket/a@b/day-?.parquet": "s3://bucket/a@b/day-?.parquet",
         "ftp://me:pass@word@host/x.csv": "ftp://***@host/x.csv",
         "https://key@host/a b.parquet?sig=1&x=2": "https://***@host/a b.parquet?***",
@@ -241,7 +373,7 @@ def test_secrets_are_not_shown(folder, serve):
         "abfs://container@account/x.parquet": "abfs://container@account/x.parquet",
         "/home/a@b?c": "/home/a@b?c",
     }
-    assert {url: hide_secrets(url) for url in shown} == shown
+    assert {url: hide_secrets(url) for url in hidden} == hidden
     assert "me" not in repr(RemoteFile("ftp://me:pass@host/x.csv"))
     for url in ("https://h/x.parquet?a.b", "simplecache::https://h/x.parquet?a.b", "s3://b/x.parquet"):
         assert (RemoteFile(url).name, RemoteFile(url).suffix) == ("x.parquet", ".parquet")

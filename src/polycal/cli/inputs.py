@@ -42,8 +42,13 @@ def is_stream(files: list[str]) -> bool:
 
 def shown(files: list[str]) -> str:
     """What to call the input."""
-    name = "standard input" if files[0] == _STDIN else place_of(files[0]).name
+    name = "standard input" if files[0] == _STDIN else _name_of(files[0])
     return name if len(files) == 1 else f"{name} and {len(files) - 1} more"
+
+
+def _name_of(file: str) -> str:
+    place = place_of(file)
+    return place.name or str(place)
 
 
 def read_sample(path: str, part: str) -> "pc.Sample":

@@ -14,7 +14,7 @@ from polycal.storage.damage import check_file
 Place = Path | RemoteFile
 
 # What is left of a URL that was made a path.
-_SPOILT_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^/]")
+_SPOILT_URL = re.compile(r"(?:[A-Za-z0-9]+::)*([A-Za-z][A-Za-z0-9+.-]+:)/[^/]")
 
 
 def place_of(path: _typing.Path | RemoteFile) -> Place:
@@ -24,9 +24,19 @@ def place_of(path: _typing.Path | RemoteFile) -> Place:
     text = fspath(path)
     if is_url(text):
         return RemoteFile(text)
-    if isinstance(path, PathLike) and _SPOILT_URL.match(text) and not Path(text).exists():
-        raise ValueError(f"{text}: give a URL as text; a path leaves one of its slashes out")
+    spoilt = _SPOILT_URL.match(text) if isinstance(path, PathLike) else None
+    if spoilt and not Path(text).exists():
+        # The rest may hold a password.
+        raise ValueError(f"{spoilt[1]}/...: give a URL as text; a path leaves one of its slashes out")
     return Path(text)
+
+
+def local_path(path: _typing.Path, argument: str) -> Path:
+    """A path on this machine, where no URL will do."""
+    place = place_of(path)
+    if isinstance(place, Path):
+        return place
+    raise ValueError(f"{argument}={str(place)!r} must be a file on this machine, not a URL.")
 
 
 def is_pattern(place: Place) -> bool:

@@ -2,7 +2,6 @@
 
 import importlib
 import io
-import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,47 +9,41 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from polycal.io._urls import hide_said_secrets, hide_secrets, is_url, take_apart, url_of
 from polycal.storage.damage import UnreachableError, check_claim
 
-# Two letters at least: one is a drive of Windows.
-_SCHEME = re.compile(r"([A-Za-z0-9]+::)*[A-Za-z][A-Za-z0-9+.-]+://")
-# Perhaps behind a cache, as in simplecache::https://host.
-_WEB = re.compile(r"([a-z]+::)*https?://", flags=re.IGNORECASE)
-# Before an at sign stands who asks, and a password; in the addresses of Azure, the container.
-_USER = re.compile(r"(?<!abfs://)(?<!abfss://)(?<=://)[^/]+@")
-# What follows the question mark is a signature or a key, where it is not part of a pattern.
-_QUERY = re.compile(r"(https?://[^?]*)\?.*", flags=re.IGNORECASE | re.DOTALL)
+__all__ = ["RemoteFile", "hide_secrets", "is_url"]
+
 _DENIED, _MISSING = (401, 403), 404
-
-
-def is_url(path: str) -> bool:
-    """Tell whether a text is a URL, such as ``s3://bucket/file``, and not a path."""
-    return _SCHEME.match(path) is not None
-
-
-def hide_secrets(url: str) -> str:
-    """A URL without user name, password and signature; any other text as it is."""
-    return _QUERY.sub(r"\1?***", _USER.sub("***@", url))
 
 
 @dataclass(frozen=True, repr=False)
 class RemoteFile:
-    """A URL: of a file, a folder or a pattern. It shows itself without credentials.
+    """What is behind a URL: a file, a folder or a pattern. It shows itself without credentials.
 
-    Only the URL is kept, so that it can be sent to workers, which connect by themselves.
+    What was found in a folder has the folder's URL, and its own path in that filesystem: each driver has its own way to
+    make a path of a URL, and none has a way back. Both are text, and can be sent to workers, which connect themselves.
+
+    Attributes
+    ----------
+    url : str
+        The URL as it was given.
+    path : str, optional
+        The path in its filesystem, if it is not the one that the URL names.
     """
 
     url: str
+    path: str | None = None
 
     def __str__(self) -> str:
-        return hide_secrets(self.url)
+        return hide_secrets(self._own_url)
 
     def __repr__(self) -> str:
         return f"RemoteFile({str(self)!r})"
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
+        """The last part of the path; nothing where there is only a host."""
         return PurePosixPath(self._bare).name
 
     @property
@@ -60,13 +53,12 @@ class RemoteFile:
 
     @property
     def has_magic(self) -> bool:
-        """Whether this is a pattern. In the addresses of the web a question mark is none."""
-        marks = "*[" if self._is_web else "*[?"
-        return any(mark in self.url for mark in marks)
+        """Whether this is a pattern."""
+        return any(mark in take_apart(self.url).asked for mark in "*[?")
 
     def is_dir(self) -> bool:
         """Whether this is a folder."""
-        if self._is_web and self.suffix and not self.url.endswith("/"):
+        if self._is_web and self.suffix and not self._bare.endswith("/"):
             # Asked for a list of links, a web server would send the whole file.
             return False
         with self._connected() as (files, path):
@@ -90,19 +82,17 @@ class RemoteFile:
     def inside(self) -> list["RemoteFile"]:
         """All files of the folder, at any depth."""
         with self._connected() as (files, path):
-            return [self._beside(files, path, found) for found in sorted(files.find(path))]
+            return self._found(files, files.find(path, detail=True))
 
     def matches(self) -> list["RemoteFile"]:
         """The files that the pattern stands for."""
         with self._connected() as (files, path):
-            found = files.glob(path, detail=True)
-            names = sorted(name for name in found if found[name]["type"] == "file")
-            return [self._beside(files, path, name) for name in names]
+            return self._found(files, files.glob(path, detail=True))
 
     def open(self) -> "io.RawIOBase":
         """The file, opened for reading. Every read is a request of its own: nothing is read ahead or kept."""
         with self._connected() as (files, path):
-            return _OpenRemote(self, files.open(path, "rb", cache_type="none"))
+            return _OpenRemote(self, files, files.open(path, "rb", cache_type="none"))
 
     @contextmanager
     def copied(self, max_bytes: int) -> Iterator[Path]:
@@ -121,18 +111,25 @@ class RemoteFile:
             yield
         except ImportError as error:
             # The words of fsspec name the package that knows this kind of storage.
-            raise ImportError(f"{self}: needs a package that is not installed. {error}") from None
+            raise ImportError(
+                f"{self}: needs a package that is not installed. {hide_said_secrets(str(error))}"
+            ) from None
         except Exception as error:
             raise self._told(error) from None
 
     @property
+    def _own_url(self) -> str:
+        return self.url if self.path is None else url_of(self.path, self.url)
+
+    @property
     def _bare(self) -> str:
-        """The path; on the web without the host before it and the query behind."""
-        return self.url.split("?")[0].partition("://")[2].partition("/")[2] if self._is_web else self.url
+        """The path, without host and query."""
+        own = self.url if self.path is None else self.path
+        return take_apart(own).path if is_url(own) else own
 
     @property
     def _is_web(self) -> bool:
-        return _WEB.match(self.url) is not None
+        return take_apart(self.url).is_web
 
     @contextmanager
     def _connected(self) -> Iterator[tuple[Any, str]]:
@@ -140,7 +137,7 @@ class RemoteFile:
         core = _fsspec("core")
         with self.reaching():
             files, path = core.url_to_fs(self.url)
-            yield files, path
+            yield files, path if self.path is None else self.path
 
     def _told(self, error: Exception) -> OSError:
         """An error of storage as one of ours."""
@@ -160,22 +157,21 @@ class RemoteFile:
         """What an error says; only its kind where it might say what must not be printed."""
         kind = type(error).__name__
         said = str(error).splitlines()
-        return f"{kind}: {said[0]}" if said and str(self) == self.url else kind
+        is_open = all(text == hide_secrets(text) for text in (self.url, self._own_url))
+        return f"{kind}: {hide_said_secrets(said[0])}" if said and is_open else kind
 
-    def _beside(self, files: Any, path: str, found: str) -> "RemoteFile":
-        """The URL of another path on the same filesystem."""
-        if not path.strip("/"):
-            return RemoteFile(files.unstrip_protocol(found))
-        before, _, after = self.url.rstrip("/").rpartition(path.rstrip("/"))
-        return RemoteFile(f"{before}{found}{after}")
+    def _found(self, files: Any, found: dict[str, dict[str, Any]]) -> list["RemoteFile"]:
+        """The files among what a driver lists."""
+        return [RemoteFile(self.url, name) for name in sorted(found) if _is_file(files, name, found[name])]
 
 
 class _OpenRemote(io.RawIOBase):
     """An open file whose failures name its URL."""
 
-    def __init__(self, file: RemoteFile, stream: Any) -> None:
+    def __init__(self, file: RemoteFile, files: Any, stream: Any) -> None:
         super().__init__()
-        self._file, self._stream = file, stream
+        # An archive closes its files when its filesystem is gone.
+        self._file, self._files, self._stream = file, files, stream
 
     def readable(self) -> bool:
         return True
@@ -190,11 +186,10 @@ class _OpenRemote(io.RawIOBase):
     def tell(self) -> int:
         return int(self._stream.tell())
 
-    def readinto(self, buffer: Any) -> int:
+    def read(self, size: int = -1, /) -> bytes:
+        # Not by way of readinto, which would hold it twice.
         with self._reaching():
-            data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+            return bytes(self._stream.read(size))
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
@@ -209,6 +204,13 @@ class _OpenRemote(io.RawIOBase):
         if not self.closed:
             self._stream.close()
         super().close()
+
+
+def _is_file(files: Any, name: str, listed: dict[str, Any]) -> bool:
+    if listed["type"] in ("file", "directory"):
+        return bool(listed["type"] == "file")
+    # A link: only where it leads tells what it is.
+    return bool(files.exists(name)) and not files.isdir(name)
 
 
 def _fsspec(module: str) -> Any:

@@ -112,8 +112,9 @@ def open_predictions(
 
     URLs need ``pip install 'polycal[remote]'`` and the driver of their storage, such as ``s3fs`` for ``s3://``, which
     finds credentials as it always does. Of Parquet files only the parts that are needed travel, group of rows by group
-    of rows, and no more of them is held than an eighth of the memory beyond what the interpreter takes. Other formats
-    are copied to a temporary file, one at a time, and ``.npy`` must be on this machine.
+    of rows. About an eighth of the memory beyond what the interpreter takes is held of them, but of groups that are
+    larger at least 64 KiB of every column. Other formats are copied to a temporary file, one at a time, when they are
+    opened and each time they are read; ``.npy`` must be on this machine.
 
     Examples
     --------

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from polycal._validation import check_choice, check_integer
 from polycal.io._arrow_columns import is_list, names_in_metadata, pyarrow
 from polycal.io._files import DEFAULT_MEMORY, NumberedRows, OpenedFiles, parse_memory, remote_room
 from polycal.io._parquet import OpenParquet, open_parquet
-from polycal.io._places import Place, find_files
+from polycal.io._places import Place, find_files, local_path
 from polycal.sparse._gate import REMAINDERS, check_sparse_chunk
 from polycal.sparse._sample import Remainder, SparseSample, joined
 from polycal.storage.atomic import replacing
@@ -183,8 +182,11 @@ def write_lists(path: _typing.Path, sample: SparseSample) -> None:
     Parameters
     ----------
     path : str or path
+        The file to write, on this machine.
     sample : SparseSample
+        The lists.
     """
+    path = local_path(path, "path")
     pa = pyarrow()
     columns = {
         _CLASSES: pa.LargeListArray.from_arrays(sample.indptr, sample.indices),
@@ -198,7 +200,7 @@ def write_lists(path: _typing.Path, sample: SparseSample) -> None:
         metadata[b"class_names"] = json.dumps(sample.class_names).encode()
         columns["label"] = pa.array(sample.class_names).take(columns["label"])
     table = pa.table(columns).replace_schema_metadata(metadata)
-    with replacing(Path(path)) as file:
+    with replacing(path) as file:
         pyarrow("parquet").write_table(table, file, write_page_checksum=True)
 
 

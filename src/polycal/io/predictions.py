@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from polycal._containers import to_numpy
 from polycal._typing import Floats
 from polycal._validation import check_choice, check_integer, check_proba, check_sample, check_weight
 from polycal.io._formats import Format, format_of
-from polycal.io._places import Place, check_place, place_of
+from polycal.io._places import Place, check_place, local_path, place_of
 from polycal.io._raw import RawPredictions
 from polycal.sample import Sample
 from polycal.storage.archive import map_npy
@@ -142,7 +141,7 @@ def write_predictions(
     Parameters
     ----------
     path : str or path
-        The file to write; its suffix tells the format, see `read_predictions`.
+        The file to write, on this machine; its suffix tells the format, see `read_predictions`.
     y_true : array-like of shape (n_samples,), or None
         Labels: class indices or names. None writes probabilities alone.
     y_proba : array-like of shape (n_samples, n_classes)
@@ -165,7 +164,7 @@ def write_predictions(
     ...     read_predictions(path).labels
     array([1, 0])
     """
-    path = Path(path)
+    path = local_path(path, "path")
     with named(path):
         file_format = format_of(path)
     raw = _checked(y_true, y_proba, sample_weight, class_names, evaluation)
@@ -223,7 +222,7 @@ def _labels(raw: RawPredictions, given: Any, file_format: Format) -> Any:
         raise ValueError(f"the file has no labels; give it {file_format.labels}, or pass labels=")
     if not isinstance(given, str | PathLike):
         return given
-    path = Path(given)
+    path = local_path(given, "labels")
     check_file(path)
     if path.suffix.lower() != ".npy":
         raise ValueError(f"labels={str(given)!r} must be an .npy file, or an array")
