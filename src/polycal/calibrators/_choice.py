@@ -15,6 +15,8 @@ STRENGTHS = tuple(0.1 * 0.25**j for j in range(10))
 PARTS = (1.0, 0.5, 0.25)
 # The path goes so far at least, and ends after so many strengths in a row that bring nothing.
 _AT_LEAST, _PATIENCE = 4, 2
+# Where the best strength for other features is known, it begins so many above.
+_ABOVE = 2
 # A weaker ridge, or other features, must gain this much: smaller differences are the luck of the search.
 LEAST_GAIN = 0.002
 # A model must not lose more accuracy than this against the input, with half a standard error to spare.
@@ -61,7 +63,7 @@ class Choice:
         return centred
 
 
-def choose(path: FoldPath, raw: Scores, standard: Scores) -> Choice:
+def choose(path: FoldPath, raw: Scores, standard: Scores, *, near: float | None = None) -> Choice:
     """Walk down the path until it stops getting better.
 
     Parameters
@@ -69,15 +71,19 @@ def choose(path: FoldPath, raw: Scores, standard: Scores) -> Choice:
     path : FoldPath
     raw, standard : Scores
         Those of the input and of the base, for the rows in the path's order.
+    near : float, optional
+        A strength that is best for other features: a little above it is strong enough to begin with.
     """
     best, idle = Choice(), 0
-    for i, (strength, weight, change) in enumerate(path.solutions(STRENGTHS)):
+    above = 0 if near is None else max(0, STRENGTHS.index(near) - _ABOVE)
+    at_least = _AT_LEAST if above == 0 else _ABOVE
+    for i, (strength, weight, change) in enumerate(path.solutions(STRENGTHS[above:])):
         candidate = _best_part(path, change, raw, standard, strength)
         best.table += candidate.table
         improved = candidate.gain > best.gain + LEAST_GAIN
         if improved:
             best = replace(candidate, weight=weight, table=best.table)
-        idle = 0 if improved or i < _AT_LEAST else idle + 1
+        idle = 0 if improved or i < at_least else idle + 1
         if idle == _PATIENCE:
             break
     return best

@@ -84,8 +84,8 @@ class KernelCalibrator(Calibrator):
     *Selection.* Ridges are tried from strong to weak, on all but one fold each time. For each of them
     :math:`\gamma` and :math:`\alpha` are fitted to the held-out rows, and parts of that change tried too. The model
     that gains most on the base in log loss and Brier score, each as a part of the base's, is taken, whichever its
-    features; a path ends where it stops getting better. The weights of the folds' models are averaged, which is
-    averaging their logits.
+    features; a path ends where it stops getting better, and a second one begins near the best of the first. The weights
+    of the folds' models are averaged, which is averaging their logits.
 
     *Guard.* On held-out rows a model must beat the base by more than a standard error of the paired difference, and
     must not lose more than 0.3 points of accuracy against the input, with half a standard error to spare; without
@@ -150,9 +150,12 @@ class KernelCalibrator(Calibrator):
         if sample.n_samples >= 2 * n_folds:
             parts = split_rows(sample, (1.0,) * n_folds, seed)
             for tried, seen in _features(sample, base, log_proba):
-                found = choice.or_better(
-                    _walk(FoldPath(sample, log_proba, tried, seen, parts), raw, standard)
-                )
+                path = FoldPath(sample, log_proba, tried, seen, parts)
+                near = None if choice.weight is None else choice.strength
+                found = choose(path, raw.take(path.order), standard.take(path.order), near=near)
+                # It holds several arrays of the input's size.
+                del path
+                found = choice.or_better(found)
                 choice, kind = found, tried if found.gain > choice.gain else kind
         self.temperature_, self.background_, self.slopes_ = base.temperature, base.background, curve.slopes
         self._set_choice(choice, kind, _is_enough(raw, standard, choice.gain, total_weight(sample)))
@@ -166,11 +169,6 @@ class KernelCalibrator(Calibrator):
         self.regularisation_ = choice.strength if self.used_ == "kernel" else np.inf
         self.mixing_ = choice.mixing if self.used_ == "kernel" else 0.0
         self.cv_log_loss_ = np.array(choice.table, dtype=np.float64).reshape(-1, 5)
-
-
-def _walk(path: FoldPath, raw: Scores, standard: Scores) -> Choice:
-    """The best model of a path."""
-    return choose(path, raw.take(path.order), standard.take(path.order))
 
 
 def _features(
