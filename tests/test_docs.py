@@ -147,6 +147,16 @@ def test_every_figure_is_made_by_its_script(tmp_path, script, figure):
     assert (ROOT / "docs" / "images" / figure).read_bytes().startswith(signature)
 
 
+def test_the_figures_of_the_readme_are_those_of_the_benchmarks():
+    readme, page = ((ROOT / name).read_text() for name in ("README.md", "docs/benchmarks.md"))
+    said = re.findall(r"log loss to (0\.\d+) of.*?brought it to (0\.\d+)", readme, flags=re.DOTALL)
+    ranked = [line.split(" | ") for line in page.splitlines() if line.count(" | ") == 13]
+    ours = next(line for line in ranked if line[0] == "| polycal KernelCalibrator")
+    peers = [line for line in ranked if not line[0].startswith(("| polycal", "| method"))]
+    ratios = [line[8].split(" / ")[0] for line in peers]
+    assert said == [(ours[8].split(" / ")[0], min(ratio for ratio in ratios if ratio != "–"))]
+
+
 def test_the_citation_is_complete():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert {"cff-version", "message", "title", "authors"} <= set(citation)

@@ -10,7 +10,8 @@ from benchmarks.rendering import markdown
 
 INTRODUCTION = (
     "How often each test rejects at level 5 %. In the column 0 predictions are calibrated, and a valid test rejects at "
-    "most 5 %. *Found from*: the strength rejected four times in five, by interpolation. What looks at single "
+    "most 5 %. *Found from*: the strength rejected four times in five, by interpolation. *Samples*: of each "
+    "strength, as many as there was time for; with few of them the shares are coarse. What looks at single "
     "classes or at the most likely one is blind to the first case by construction."
 )
 
@@ -37,12 +38,12 @@ def case_part(rows, case):
         cost = [row["seconds"] for row in made.values() if row["status"] == "ok"]
         looks_at = TESTS[test].looks_at if test in TESTS else ""
         time = markdown.seconds(float(np.median(cost)) if cost else math.nan)
-        lines.append([test, looks_at, *shares, "–" if found is None else f"{found:.3g}", time])
-    sizes = {(row["n"], row["repeats"]) for row in own.values() if row["status"] == "ok"}
-    said = " or ".join(f"{n:,} rows, {repeats} samples" for n, repeats in sorted(sizes))
-    header = ["test", "looks at", *map(str, strengths), "found from", "time"]
+        samples = min((row["repeats"] for row in made.values() if row["status"] == "ok"), default=0)
+        lines.append([test, looks_at, *shares, "–" if found is None else f"{found:.3g}", samples, time])
+    said = " or ".join(f"{n:,}" for n in sorted({row["n"] for row in own.values()}))
+    header = ["test", "looks at", *map(str, strengths), "found from", "samples", "time"]
     return (
-        f"### {case.name[0].upper()}{case.name[1:]}\n\nStrength: {case.meaning}; {said}.\n\n"
+        f"### {case.name[0].upper()}{case.name[1:]}\n\nStrength: {case.meaning}; {said} rows.\n\n"
         + markdown.table(header, lines)
     )
 
