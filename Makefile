@@ -9,7 +9,7 @@ STAMP := $(VENV)/.stamp
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
 
 .DEFAULT_GOAL := help
-.PHONY: help browser demo test test-new test-fast check format bench bench-quick docs screenshots clean
+.PHONY: help browser demo test coverage test-new test-fast check format bench bench-quick docs screenshots clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -42,6 +42,9 @@ build/axe/node_modules/axe-core:
 		|| echo 'axe-core could not be installed: accessibility tests will be skipped.'
 
 test: check browser  ## Run every test (about ten minutes on two cores)
+	$(PYTEST) --randomly-seed=1
+
+coverage: $(STAMP)-dev browser  ## Run every test and say which lines none of them reaches
 	$(PYTEST) --randomly-seed=1 --cov --cov-report=term:skip-covered
 
 test-new: $(STAMP)-dev browser  ## Run every test with new random cases in a new order: what `test` has not seen yet

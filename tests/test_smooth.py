@@ -12,7 +12,7 @@ def curve_correlation(curve, values, residual):
     return float(np.dot(residual, curve.phi(values)))
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(lines())
 def test_projected_curve_equals_linear_program(line):
     values, residual = line
@@ -21,7 +21,7 @@ def test_projected_curve_equals_linear_program(line):
     assert curve_correlation(curve, values, residual) == pytest.approx(curve.value, abs=1e-12)
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(samples())
 def test_error_equals_linear_program(sample):
     labels, proba, weight = sample

@@ -114,7 +114,7 @@ def test_coverage_where_the_error_is_known(case):
     draw, (labels, proba, weight), statistic = CASES[case]
     truth = float(statistic(check_sample(labels, proba, sample_weight=weight)))
     held = 0
-    for seed in range(300):
+    for seed in range(200):
         generated = draw(seed)
         with warnings.catch_warnings():
             # Of small errors, a few samples are warned about: they count all the same.
@@ -123,4 +123,4 @@ def test_coverage_where_the_error_is_known(case):
                 generated.labels, generated.proba, lambda s: float(statistic(s)), n_draws=60, n_jobs=1
             )
         held += interval.low <= truth <= interval.high
-    assert held / 300 >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 300)
+    assert held / 200 >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 200)
