@@ -277,7 +277,11 @@ def _resolve_class_names(given: Any, columns: list[Any] | None, n_classes: int) 
         given = columns
     if isinstance(given, str):
         raise TypeError("class_names must be a list of names, not one string.")
-    names = tuple(_text(name) for name in given)
+    return check_distinct(tuple(_text(name) for name in given), n_classes)
+
+
+def check_distinct(names: tuple[str, ...], n_classes: int) -> tuple[str, ...]:
+    """Class names, one for each class and none twice."""
     if len(names) != n_classes:
         raise ValueError(
             f"class_names has {len(names)} names but y_proba has {n_classes} columns; give one per class."

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from polycal._validation import check_sample
 from polycal.calibrators._base import Calibrator
 from polycal.sample import Sample
@@ -18,13 +16,9 @@ def calibrated_sample(sample: Sample, calibrator: Any) -> Sample:
     names = calibrator.class_names_
     if None not in {names, sample.class_names} and names != sample.class_names:
         raise ValueError("calibrator was fitted on classes of other names, or in another order.")
-    proba = sample.proba
-    if calibrator.from_logits:
-        # Their softmax is the prediction again.
-        proba = np.log(np.maximum(proba, np.finfo(proba.dtype).tiny))
     return check_sample(
         sample.labels,
-        calibrator.predict_proba(proba),
+        calibrator._taking(from_logits=False).predict_proba(sample.proba),
         sample_weight=sample.sample_weight,
         class_names=sample.class_names,
     )

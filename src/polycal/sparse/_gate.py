@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from polycal._typing import Bools, Float64s, Ints
-from polycal._validation import check_choice, check_labels, check_weight
+from polycal._validation import check_choice, check_distinct, check_labels, check_weight
 from polycal.sparse._sample import Remainder, SparseSample, sums_at
 
 REMAINDERS = ("unknown", "spread", "anywhere", "class")
@@ -184,17 +184,7 @@ def _refuse_row(bad: Bools, values: Float64s, what: str) -> None:
 
 
 def _check_names(class_names: Any, n_classes: int) -> tuple[str, ...] | None:
-    if class_names is None:
-        return None
-    names = tuple(map(str, class_names))
-    if len(names) != n_classes:
-        raise ValueError(
-            f"class_names has {len(names)} names but y_proba has {n_classes} columns; give one per class."
-        )
-    if len(set(names)) < n_classes:
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise ValueError(f"class_names holds {twice!r} twice; names must be distinct.")
-    return names
+    return None if class_names is None else check_distinct(tuple(map(str, class_names)), n_classes)
 
 
 def _check_length(name: str, size: int, n_rows: int) -> None:
