@@ -52,7 +52,7 @@ def register(name, package, environment="main", note=""):
 
 def fitted(model, proba, labels):
     """Fit a model with scikit-learn's methods; classes it has not seen get probability 0."""
-    k = proba.shape[1]
+    k, seen = proba.shape[1], np.unique(labels)
     model.fit(proba, labels)
 
     def predict(new):
@@ -60,7 +60,8 @@ def fitted(model, proba, labels):
         if out.shape[1] == k:
             return out
         full = np.zeros((out.shape[0], k))
-        full[:, np.asarray(model.classes_, dtype=int)] = out
+        # Some models name all classes, and predict those they have seen.
+        full[:, seen] = out
         return full
 
     return predict

@@ -5,7 +5,7 @@ from scipy.special import softmax
 from tests.strategies import samples
 
 import polycal as pc
-from polycal.calibrators import kernel
+from polycal.calibrators import _feature_search
 from polycal.calibrators._loading import rebuild_calibrator
 from polycal.calibrators.kernel import KernelCalibrator
 from polycal.calibrators.temperature import TemperatureScaling
@@ -63,11 +63,13 @@ def test_beats_input_and_temperature_on_real_predictions(fashion):
 
 
 def test_what_the_background_hides_is_taken_from_the_input(monkeypatch, tmp_path):
-    (proba, labels), (new, new_labels) = draw_hidden(3000), draw_hidden(3000, seed=1)
+    (proba, labels), (new, new_labels) = draw_hidden(3000), draw_hidden(40000, seed=1)
     calibrator = KernelCalibrator().fit(proba, labels)
     assert (calibrator.used_, calibrator.features_of_) == ("kernel", "input")
     out = calibrator.predict_proba(new)
-    monkeypatch.setattr(kernel, "_HIDING", 1.0)
+    for name in ("_HIDING", "_MANY_ROWS"):
+        monkeypatch.setattr(_feature_search, name, np.inf)
+    monkeypatch.setattr(_feature_search, "_WEAK", 0.0)
     blind = KernelCalibrator().fit(proba, labels)
     assert blind.features_of_ == "base"
     gain = log_losses(blind.predict_proba(new), new_labels) - log_losses(out, new_labels)

@@ -6,7 +6,7 @@ from tests.strategies import samples
 
 from polycal._split import split_rows
 from polycal._validation import check_sample
-from polycal.calibrators._choice import choose
+from polycal.calibrators._choice import Choice, choose
 from polycal.calibrators._fold_path import FoldPath
 from polycal.calibrators._kernel_features import FEATURES_OF_INPUT, features_of_base
 from polycal.calibrators._mixture_base import _loss as mixture_loss
@@ -250,7 +250,7 @@ def test_choice_is_the_best_of_its_table_up_to_the_least_gain():
     log_proba = np.log(sample.proba).astype(np.float32)
     path = fold_path(sample, log_proba, 4)
     standard = logit_scores(path.sample, path.log_proba, path.log_proba, 1.0, 0.0)
-    choice = choose(path, standard, standard)
+    choice = choose(path, standard, standard, Choice())
     table = np.array(choice.table)
     gains = 2 - table[:, 2] / standard.log_loss - table[:, 3] / standard.brier
     assert choice.gain > 0.0

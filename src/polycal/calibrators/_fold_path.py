@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from polycal._typing import Floats, Ints
-from polycal.calibrators._kernel_features import KernelFeatures
+from polycal.calibrators._kernel_features import Features
 from polycal.calibrators._newton_blocks import NewtonBlocks
 from polycal.calibrators._ridge import DenseProblem, RidgeProblem
 from polycal.calibrators._sparse_problem import SparseProblem
@@ -30,7 +30,7 @@ class FoldPath:
         Labels and weights of the rows.
     log_proba : ndarray of float, shape (n_samples, n_classes)
         Log q of the base, which the models change.
-    kind : KernelFeatures
+    kind : Features
         The features, and the ridge on their weights.
     seen : ndarray of float, shape (n_samples, n_classes)
         Logarithms of the predictions that the features are of.
@@ -39,7 +39,7 @@ class FoldPath:
     """
 
     def __init__(
-        self, sample: Sample, log_proba: Floats, kind: KernelFeatures, seen: Floats, parts: Sequence[Ints]
+        self, sample: Sample, log_proba: Floats, kind: Features, seen: Floats, parts: Sequence[Ints]
     ) -> None:
         self.order: Ints = np.concatenate(parts)
         self.sample = sample.take(self.order)
@@ -60,19 +60,26 @@ class FoldPath:
             else None
         )
 
-    def solutions(self, strengths: Sequence[float]) -> Iterator[tuple[float, Floats, Floats]]:
-        """For each strength: itself, the mean weights of the folds' models, and what each fold's model adds to the
-        logits of the rows it has not seen.
+    def solutions(
+        self, strengths: Sequence[float], start: Sequence[Floats] = ()
+    ) -> Iterator[tuple[float, list[Floats], Floats]]:
+        """For each strength: itself, the weights of the folds' models, and what each of them adds to the logits of
+        the rows it has not seen.
+
+        They begin at the weights ``start``, which may be of the first features only; else at 0.
         """
         blocks = NewtonBlocks(self.features, self._proba, self._mass, self._penalty, _BLOCK_SIZE)
         weights = [np.zeros_like(self._penalty) for _ in self.folds]
+        for weight, begin in zip(weights, start, strict=False):
+            weight[: begin.shape[0]] = begin
         change = np.empty_like(self.log_proba)
         for strength in strengths:
             for i, fold in enumerate(self.folds):
                 problem = self._without(fold)
                 weights[i] = problem.solve(weights[i], strength, blocks, _TOLERANCE)
                 change[fold] = self.features[fold] @ weights[i]
-            yield strength, np.mean(weights, axis=0), change
+            # A solution is a new array, which the next one does not change.
+            yield strength, list(weights), change
 
     def _without(self, fold: slice) -> RidgeProblem:
         """The problem on the rows outside a fold."""

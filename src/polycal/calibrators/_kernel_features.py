@@ -1,6 +1,7 @@
 """Features of the kernel calibrator, and how strongly each of its weights is held to zero."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -9,6 +10,19 @@ from polycal.steps import Linear, Log, Program, Sum
 
 # With more classes than this, lower probabilities are left out for speed.
 MANY_CLASSES = 512
+
+
+class Features(Protocol):
+    """A map of predictions to numbers that a ridge regression is linear in."""
+
+    def of(self, log_proba: Floats) -> Floats:
+        """The features of each row, from log q: first 1 and those of each class, with the class's probability."""
+
+    def penalty(self, n_classes: int) -> Floats:
+        """Relative weights of the ridge, of shape (n_features, k)."""
+
+    def steps(self, weight: Float64s) -> Program:
+        """The features times weights, as a program from q."""
 
 
 @dataclass(frozen=True)
@@ -68,4 +82,4 @@ def features_of_base(n_classes: int) -> KernelFeatures:
 
 # Of the input, at the base's temperature. Where the base hides small probabilities behind a background, these are the
 # news, and what they say of the class itself is little held back: the base no longer says it.
-FEATURES_OF_INPUT = KernelFeatures(1e-6, bias=0.001, own_proba=0.1, own_log=0.003)
+FEATURES_OF_INPUT = KernelFeatures(1e-20, bias=0.001, own_proba=0.1, own_log=0.003)

@@ -6,6 +6,9 @@ import numpy as np
 
 from polycal._typing import Float64s
 
+# How much weaker than the entries off the diagonal, whose features are larger and many, the others are held.
+_RATIO = 300.0
+
 
 @dataclass(frozen=True)
 class MatrixRidge:
@@ -23,6 +26,11 @@ class MatrixRidge:
     off_diagonal: float
     diagonal: float
     bias: float
+
+    @classmethod
+    def held(cls, off_diagonal: float) -> "MatrixRidge":
+        """With the diagonal and the bias held in proportion."""
+        return cls(off_diagonal, off_diagonal / _RATIO, off_diagonal / _RATIO)
 
     def per(self, total: float) -> "MatrixRidge":
         """The penalty that goes with a mean of losses where this one goes with their sum, ``total`` of them."""

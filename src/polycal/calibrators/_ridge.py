@@ -10,6 +10,7 @@ from polycal._typing import Floats, Ints
 from polycal.calibrators._newton_blocks import NewtonBlocks
 
 _MEMORY = 8
+# Stopping early does no harm on rows not seen: what is left to gain is mostly noise.
 _MAX_STEPS = 12
 _SUFFICIENT = 1e-4
 _SMALLEST_STEP = 1e-3

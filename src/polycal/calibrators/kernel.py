@@ -1,34 +1,27 @@
 """The kernel calibrator: multiplicative kernel regression on the residual, chosen and guarded by cross-validation."""
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 
 from polycal._split import split_rows
-from polycal._typing import Float64s, Floats
+from polycal._typing import Float64s
 from polycal._validation import check_integer
 from polycal.calibrators._base import Calibrator
-from polycal.calibrators._choice import Choice, choose
+from polycal.calibrators._choice import Choice
 from polycal.calibrators._counts import counted_rows
-from polycal.calibrators._fold_path import FoldPath
-from polycal.calibrators._kernel_features import (
-    FEATURES_OF_INPUT,
-    MANY_CLASSES,
-    KernelFeatures,
-    features_of_base,
-)
+from polycal.calibrators._feature_search import FeatureSearch
+from polycal.calibrators._kernel_features import FEATURES_OF_INPUT, Features
+from polycal.calibrators._landmark_features import LandmarkFeatures
 from polycal.calibrators._likelihood import total_weight
 from polycal.calibrators._mixture_base import MixtureBase, fit_mixture_base
 from polycal.calibrators._scoring import Scores, logit_scores, proba_scores
 from polycal.calibrators._shared_curve import KNOTS, SharedCurve, fit_shared_curve
 from polycal.sample import Sample
-from polycal.steps import Affine, Program, Softmax, Sum
+from polycal.steps import Affine, Linear, Log, Program, Softmax, Sum
 
 # Numbers fitted before the kernel: a sample of n rows flatters each by about 1/n in log loss.
 _BASE_NUMBERS = 3 + len(KNOTS)
-# A background of less weight hides nothing that matters.
-_HIDING = 1e-3
 
 
 class KernelCalibrator(Calibrator):
@@ -59,13 +52,17 @@ class KernelCalibrator(Calibrator):
         What the curve of the base adds to its slope at 0.5, 0.2, 0.05, 0.01, 0.001 and 0.0001.
     features_of_ : {"base", "input"}
         What the features of the kernel are of.
+    n_landmarks_ : int
+        The number of calibration rows that predictions are compared with; 0 where likeness is not used.
+    mixes_matrix_ : bool
+        Whether matrix scaling is a part of the model.
     regularisation_ : float
         The ridge :math:`\lambda` chosen; infinite where the kernel is not used.
     mixing_ : float
         The part :math:`\alpha` of the kernel's change that is kept; 0 where the kernel is not used.
     cv_log_loss_ : ndarray of shape (n_tried, 5)
         Ridge, mixing, and cross-validated log loss, Brier score and accuracy of every model tried: first those with
-        features of the base, then, where these were tried, of the input.
+        features of the base, then, where these were tried, of the input, with landmarks, and with matrix scaling.
 
     Notes
     -----
@@ -76,25 +73,34 @@ class KernelCalibrator(Calibrator):
     :math:`x(q) = [1, q, \log(\max(q, \tau) / \tau) / \log(1/\tau)]` and :math:`\tau = 10^{-4}`: a function of the
     degree-1 multinomial kernel of probabilities and logarithms, fitted by the log loss with a ridge of weight
     :math:`\lambda` on W (a tenth of it on the bias and on a class's own probability, a hundredth on its own
-    logarithm). With more than 512 classes :math:`\tau = 10^{-3}`, for speed. Where :math:`\epsilon` is a thousandth or
-    more and there are no more classes than that, x is also tried of :math:`\mathrm{softmax}(\log v / T)` instead of q,
-    with :math:`\tau = 10^{-6}` and less of a ridge on bias and own logarithm: behind the background, q does not tell
-    small probabilities apart.
+    logarithm). With more than 512 classes :math:`\tau = 10^{-3}`, for speed.
+
+    *More than that*, for no more than 512 classes, where the data may carry it. Where :math:`\epsilon` is a
+    thousandth or more, x is also tried of :math:`s = \mathrm{softmax}(\log v / T)` instead of q, with :math:`\tau =
+    10^{-20}` and less of a ridge on bias and own logarithm: behind the background, q does not tell small
+    probabilities apart. With a hundred rows a class, or where a ridge of :math:`4 \cdot 10^{-4}` or less is best,
+    the same with likeness to landmarks is tried: to up to 1,000 calibration rows, by a Gaussian kernel on
+    :math:`\log \max(s, 10^{-10})` of a scale of 0.32 median distances (Nystrom features, with 0.3 of the ridge).
+    That bends what is linear otherwise. And where so weak a ridge is best and there are no more than 255 classes,
+    the logits of `MatrixScaling`, fitted on the same folds, are mixed in.
 
     *Selection.* Ridges are tried from strong to weak, on all but one fold each time. For each of them
     :math:`\gamma` and :math:`\alpha` are fitted to the held-out rows, and parts of that change tried too. The model
-    that gains most on the base in log loss and Brier score, each as a part of the base's, is taken, whichever its
-    features; a path ends where it stops getting better, and a second one begins near the best of the first. The weights
-    of the folds' models are averaged, which is averaging their logits.
+    that gains most on the base in log loss and Brier score, each as a part of the base's, is taken; a path ends
+    where it stops getting better. Other features, and matrix scaling, must gain more than a standard error of the
+    paired difference on the best before; their path begins near the best ridge before. The weights of the folds'
+    models are averaged, which is averaging their logits.
 
     *Guard.* On held-out rows a model must beat the base by more than a standard error of the paired difference, and
     must not lose more than 0.3 points of accuracy against the input, with half a standard error to spare; without
     such a model the base is used. Where the input is no worse than that, allowing for what nine fitted numbers gain
     by chance, the input stays as it is.
 
-    *Cost.* Some hundred products of an (n, 2k) by a (2k, k) matrix in float32, the former sparse where few classes are
-    likely, and as many again where features of the input are tried; preconditioned by each class's block of the
-    Hessian. Memory: some ten arrays of the input's size in float32, and :math:`10^4 k` numbers.
+    *Cost.* Some hundred products of an (n, 2k) by a (2k, k) matrix in float32, the former sparse where few classes
+    are likely, and as many again for each other kind of features, with up to 1,000 columns more for landmarks;
+    preconditioned by each class's block of the Hessian. Memory: some ten arrays of the input's size in float32,
+    :math:`10^4 k` numbers, and with landmarks up to 1 GiB (from 134,000 rows on there are fewer of them).
+    Predicting with landmarks costs a product of an (n, k) by a (k, 1000) matrix and 1,000 exponentials a row.
 
     References
     ----------
@@ -117,6 +123,8 @@ class KernelCalibrator(Calibrator):
         "background_",
         "slopes_",
         "features_of_",
+        "n_landmarks_",
+        "mixes_matrix_",
         "regularisation_",
         "mixing_",
         "cv_log_loss_",
@@ -127,6 +135,8 @@ class KernelCalibrator(Calibrator):
     slopes_: Float64s
     # Files of the first version do not say it.
     features_of_: str = "base"
+    n_landmarks_: int = 0
+    mixes_matrix_: bool = False
     regularisation_: float
     mixing_: float
     cv_log_loss_: Float64s
@@ -146,50 +156,47 @@ class KernelCalibrator(Calibrator):
         curve.apply(log_proba)
         raw = proba_scores(sample)
         standard = logit_scores(sample, log_proba, log_proba, 1.0, 0.0)
-        choice, kind = Choice(), features_of_base(sample.n_classes)
+        parts = split_rows(sample, (1.0,) * n_folds, seed)
+        search = FeatureSearch(sample, log_proba, parts, raw, standard)
         if sample.n_samples >= 2 * n_folds:
-            parts = split_rows(sample, (1.0,) * n_folds, seed)
-            for tried, seen in _features(sample, base, log_proba):
-                path = FoldPath(sample, log_proba, tried, seen, parts)
-                near = None if choice.weight is None else choice.strength
-                found = choose(path, raw.take(path.order), standard.take(path.order), near=near)
-                # It holds several arrays of the input's size.
-                del path
-                found = choice.or_better(found)
-                choice, kind = found, tried if found.gain > choice.gain else kind
+            search.run(base, seed)
+        choice, kind = search.choice, search.kind
         self.temperature_, self.background_, self.slopes_ = base.temperature, base.background, curve.slopes
         self._set_choice(choice, kind, _is_enough(raw, standard, choice.gain, total_weight(sample)))
         return () if self.used_ == "identity" else _program(base, curve, choice, kind)
 
-    def _set_choice(self, choice: Choice, kind: KernelFeatures, input_is_enough: bool) -> None:
+    def _set_choice(self, choice: Choice, kind: Features, input_is_enough: bool) -> None:
         """Set what is said about the choice."""
-        used = "temperature" if choice.weight is None else "kernel"
+        used = "kernel" if choice.weights else "temperature"
         self.used_ = "identity" if input_is_enough else used
-        self.features_of_ = "input" if kind is FEATURES_OF_INPUT else "base"
+        self.features_of_ = "input" if _are_of_input(kind) else "base"
+        self.n_landmarks_ = len(kind.landmarks) if isinstance(kind, LandmarkFeatures) else 0
+        self.mixes_matrix_ = choice.matrix is not None
         self.regularisation_ = choice.strength if self.used_ == "kernel" else np.inf
         self.mixing_ = choice.mixing if self.used_ == "kernel" else 0.0
         self.cv_log_loss_ = np.array(choice.table, dtype=np.float64).reshape(-1, 5)
 
 
-def _features(
-    sample: Sample, base: MixtureBase, log_proba: Floats
-) -> Iterator[tuple[KernelFeatures, Floats]]:
-    """The features to try, and the logarithms of the predictions that they are of."""
-    yield features_of_base(sample.n_classes), log_proba
-    if base.hidden >= _HIDING and sample.n_classes <= MANY_CLASSES:
-        yield FEATURES_OF_INPUT, base.log_tempered(sample)
-
-
-def _program(base: MixtureBase, curve: SharedCurve, choice: Choice, kind: KernelFeatures) -> Program:
+def _program(base: MixtureBase, curve: SharedCurve, choice: Choice, kind: Features) -> Program:
     """The model chosen."""
     tempered, logits = base.tempering_steps(), (*base.mixing_steps(), *curve.logit_steps())
     weight = choice.final_weight()
     if weight is None:
         return *tempered, *logits, Softmax()
     straight, change = (Affine(np.array([choice.scale]), np.zeros(1)),), kind.steps(weight)
-    if kind is FEATURES_OF_INPUT:
-        return *tempered, Sum(((*logits, *straight), change)), Softmax()
-    return *tempered, *logits, Sum((straight, (Softmax(), *change))), Softmax()
+    if _are_of_input(kind):
+        total: Program = *tempered, Sum(((*logits, *straight), change))
+    else:
+        total = *tempered, *logits, Sum((straight, (Softmax(), *change)))
+    if choice.matrix is None:
+        return *total, Softmax()
+    matrix = Log(), Linear(choice.matrix[:-1], choice.matrix[-1])
+    return Sum((total, matrix)), Softmax()
+
+
+def _are_of_input(kind: Features) -> bool:
+    """Whether features are of the input at the base's temperature, and not of the base."""
+    return kind is FEATURES_OF_INPUT or isinstance(kind, LandmarkFeatures)
 
 
 def _is_enough(raw: Scores, standard: Scores, gain: float, total: float) -> bool:

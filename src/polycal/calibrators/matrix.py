@@ -5,9 +5,6 @@ from typing import ClassVar
 from polycal.calibrators._log_linear_base import LogLinearCalibrator, check_strength, is_auto
 from polycal.calibrators._matrix_ridge import MatrixRidge
 
-# How much weaker than the entries off the diagonal, whose features are larger and many, the others are held.
-_RATIO = 300.0
-
 
 class MatrixScaling(LogLinearCalibrator):
     r"""Mix all classes' log probabilities: :math:`p = \mathrm{softmax}(W^\top \log v + b)`, with a ridge.
@@ -75,6 +72,7 @@ class MatrixScaling(LogLinearCalibrator):
         self.from_logits = from_logits
 
     def _ridge(self, off_diagonal: float) -> MatrixRidge:
-        auto = is_auto(self.diagonal)
-        diagonal = off_diagonal / _RATIO if auto else check_strength(self.diagonal, "diagonal")
+        if is_auto(self.diagonal):
+            return MatrixRidge.held(off_diagonal)
+        diagonal = check_strength(self.diagonal, "diagonal")
         return MatrixRidge(off_diagonal, diagonal, diagonal)

@@ -11,21 +11,22 @@ from polycal.kernels.multinomial import Multinomial
 from polycal.kernels.radial import Gaussian, Laplace
 from polycal.steps import (
     Affine,
-    Clip,
     Exp,
     Interpolate,
     Linear,
     Log,
     Lookup,
     Polynomial,
-    Product,
     Program,
     Sum,
+    squared_distances,
 )
 
 # What a column has in the sum of two kinds of functions where its own function is of the other kind.
 _ZERO = LipschitzFunction(np.zeros(1), np.zeros(1))
 _NO_STEPS = StepFunction(np.empty(0), np.zeros(1))
+# No distance between predictions exceeds the square root of 2.
+_LARGEST = 3.0
 
 
 def linear(weight: Float64s) -> Linear:
@@ -57,21 +58,12 @@ def kernel_steps(kernel: Kernel, points: Floats) -> Program | None:
         case Multinomial():
             return linear(places.T), Polynomial(np.ones(kernel.degree + 1))
         case Gaussian():
-            return *_squared_distances(places, float(kernel.scale)), scaled(-0.5), Exp()
+            return *squared_distances(places, float(kernel.scale), _LARGEST), scaled(-0.5), Exp()
         case Laplace():
             root = Log(), scaled(0.5), Exp()
-            return *_squared_distances(places, float(kernel.scale)), *root, scaled(-1.0), Exp()
+            return *squared_distances(places, float(kernel.scale), _LARGEST), *root, scaled(-1.0), Exp()
         case _:
             return None
-
-
-def _squared_distances(points: Float64s, scale: float) -> Program:
-    """Squared Euclidean distances to the points, in units of the scale."""
-    squares = np.einsum("ij,ij->i", points, points) / scale**2
-    own_square = Product(((), ())), linear(np.full((points.shape[1], 1), scale**-2))
-    across = (Linear(points.T * (-2.0 / scale**2), squares),)
-    # Rounding may leave a little less than 0; no distance between predictions exceeds the square root of 2.
-    return Sum((across, own_square)), Clip(0.0, 3.0 / scale**2)
 
 
 def _interpolate(functions: Sequence[LipschitzFunction]) -> Interpolate:
