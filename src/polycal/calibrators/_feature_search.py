@@ -15,7 +15,7 @@ from polycal.sample import Sample
 # A background of less weight hides nothing that matters.
 _HIDING = 1e-3
 # Likeness is tried where classes have this many rows each, and all there is where a ridge as weak as this is best.
-_MANY_ROWS, _WEAK = 100, 4e-4
+_MANY_ROWS, _WEAK = 100, 1e-4
 # With more classes than this, matrix scaling is slow.
 _FULL_BLOCKS = 255
 

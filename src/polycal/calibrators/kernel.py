@@ -78,7 +78,7 @@ class KernelCalibrator(Calibrator):
     *More than that*, for no more than 512 classes, where the data may carry it. Where :math:`\epsilon` is a
     thousandth or more, x is also tried of :math:`s = \mathrm{softmax}(\log v / T)` instead of q, with :math:`\tau =
     10^{-20}` and less of a ridge on bias and own logarithm: behind the background, q does not tell small
-    probabilities apart. With a hundred rows a class, or where a ridge of :math:`4 \cdot 10^{-4}` or less is best,
+    probabilities apart. With a hundred rows a class, or where a ridge of :math:`10^{-4}` or less is best,
     the same with likeness to landmarks is tried: to up to 1,000 calibration rows, by a Gaussian kernel on
     :math:`\log \max(s, 10^{-10})` of a scale of 0.32 median distances (Nystrom features, with 0.3 of the ridge).
     That bends what is linear otherwise. And where so weak a ridge is best and there are no more than 255 classes,
