@@ -1,4 +1,3 @@
-import time
 import tracemalloc
 
 import numpy as np
@@ -6,7 +5,6 @@ import pandas as pd
 import pytest
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
-from tests.calibrators.catalogue import OWN
 from tests.calibrators.draws import tempered
 
 from polycal.calibrators._base import Calibrator
@@ -118,23 +116,3 @@ def test_a_thousand_classes(calibrator):
     out = clone(calibrator).fit(proba.astype(np.float32), labels).predict_proba(proba[:100])
     assert np.isfinite(out).all()
     np.testing.assert_allclose(out.sum(axis=1), 1, atol=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("calibrator", OWN, ids=repr)
-def test_predicting_costs_at_most_25_softmaxes(calibrator):
-    proba, labels, _ = tempered(2.0, n=10_000, k=100)
-    fitted = clone(calibrator).fit(proba[:1000], labels[:1000])
-    logits = np.log(proba)
-
-    def numpy_softmax():
-        shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return shifted / shifted.sum(axis=1, keepdims=True)
-
-    def seconds(function):
-        start = time.perf_counter()
-        function()
-        return time.perf_counter() - start
-
-    floor = min(seconds(numpy_softmax) for _ in range(5))
-    assert min(seconds(lambda: fitted.predict_proba(proba)) for _ in range(5)) < 25 * floor

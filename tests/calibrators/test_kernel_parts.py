@@ -257,3 +257,21 @@ def test_choice_is_the_best_of_its_table_up_to_the_least_gain():
     assert choice.gain >= gains.max() - 0.002 - 1e-6
     assert choice.strength in table[:, 0]
     np.testing.assert_allclose(choice.final_weight().sum(axis=1), 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("gained", "spread", "taken"), [(0.1, 0.01, True), (0.1, 50.0, False), (0.0, 0.0, False)]
+)
+def test_a_richer_kind_must_gain_more_than_noise(gained, spread, taken):
+    rng = np.random.default_rng(0)
+    losses, briers = rng.random((2, 400)) + 1.0
+    noise = spread * rng.normal(size=400)
+    noise -= noise.mean()
+    plain, rich = (
+        Scores(loss, briers, np.ones(400, dtype=bool), np.full(400, 1 / 400), 400.0)
+        for loss in (losses, losses - gained + noise)
+    )
+    before = Choice(gain=0.1, scores=plain, table=[(1.0,)])
+    after = before.or_better(Choice(gain=0.2, scores=rich, table=[(2.0,)]))
+    assert (after.scores is rich) == taken
+    assert after.table == [(1.0,), (2.0,)]
