@@ -3,7 +3,7 @@
 from importlib import import_module
 from importlib.util import find_spec
 
-MODULES = ("smooth", "kernel", "subsets")
+MODULES = ("smooth", "kernel", "subsets", "predicting")
 
 
 def main():

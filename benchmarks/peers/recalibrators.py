@@ -52,19 +52,27 @@ def register(name, package, environment="main", note=""):
 
 def fitted(model, proba, labels):
     """Fit a model with scikit-learn's methods; classes it has not seen get probability 0."""
-    k, seen = proba.shape[1], np.unique(labels)
     model.fit(proba, labels)
+    # Some models name all classes, and predict those they have seen.
+    classes = [
+        np.asarray(getattr(model, "classes_", ()), dtype=int),
+        np.unique(labels),
+        np.arange(proba.shape[1]),
+    ]
 
     def predict(new):
         out = np.asarray(model.predict_proba(new))
-        if out.shape[1] == k:
-            return out
-        full = np.zeros((out.shape[0], k))
-        # Some models name all classes, and predict those they have seen.
-        full[:, seen] = out
-        return full
+        seen = next(found for found in classes if found.size == out.shape[1])
+        return for_all_classes(out, seen, proba.shape[1])
 
     return predict
+
+
+def for_all_classes(out, seen, k):
+    """Predictions of some classes, with 0 for all others."""
+    full = np.zeros((out.shape[0], k))
+    full[:, seen] = out
+    return full
 
 
 def logs(proba):
@@ -237,7 +245,11 @@ def _(proba, labels):
 def _(proba, labels):
     from venn_abers import VennAbersCalibrator
 
-    return lambda new: np.asarray(VennAbersCalibrator().predict_proba(p_cal=proba, y_cal=labels, p_test=new))
+    def predict(new):
+        out = VennAbersCalibrator().predict_proba(p_cal=proba, y_cal=labels, p_test=new)
+        return for_all_classes(np.asarray(out), np.unique(labels), proba.shape[1])
+
+    return predict
 
 
 # Others
