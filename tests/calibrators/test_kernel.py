@@ -115,6 +115,31 @@ def test_calibrated_input_stays_all_but_unchanged(seed):
     assert np.abs(calibrated - proba).sum(axis=1).mean() < 0.06
 
 
+def test_nothing_of_the_kernel_is_said_to_be_used_where_the_input_stays():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 600)
+    calibrator = KernelCalibrator().fit(np.eye(3)[labels], labels)
+    assert calibrator.used_ == "identity"
+    said = calibrator.features_of_, calibrator.n_landmarks_, calibrator.mixes_matrix_, calibrator.mixing_
+    assert said == ("base", 0, False, 0.0)
+
+
+def test_predictions_close_together_are_told_apart_as_well_after_the_fit():
+    """More than 65,536 cells are fitted in single precision."""
+
+    def draw_near(n, seed):
+        rng = np.random.default_rng(seed)
+        place = rng.normal(size=(n, 3))
+        truth = softmax(1.5 * np.cos(2 * place), axis=1)
+        return softmax(0.01 * place, axis=1), (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+
+    calibrator = KernelCalibrator().fit(*draw_near(24000, 0))
+    new, labels = draw_near(24000, 1)
+    loss = log_losses(calibrator.predict_proba(new), labels).mean()
+    assert loss == pytest.approx(calibrator.cv_log_loss_[:, 2].min(), abs=0.01)
+    assert loss < log_losses(new, labels).mean()
+
+
 def test_finds_structure_that_temperature_cannot_see():
     proba, labels = draw(6000, 6)
     fitted, rest = slice(0, 3000), slice(3000, None)

@@ -3,6 +3,7 @@ import pytest
 from scipy.special import softmax
 
 import polycal as pc
+from polycal._split import split_rows
 from polycal._validation import check_sample
 from polycal.calibrators import _feature_search, _landmark_features
 from polycal.calibrators._landmark_features import fit_landmarks
@@ -11,9 +12,9 @@ from polycal.steps import run
 FLOOR = 1e-10
 
 
-def draw(n=200, k=4, seed=0):
+def draw(n=200, k=4, seed=0, spread=6.0):
     rng = np.random.default_rng(seed)
-    proba = softmax(rng.normal(0, 6, (n, k)), axis=1)
+    proba = softmax(rng.normal(0, spread, (n, k)), axis=1)
     return check_sample(rng.integers(0, k, n), proba)
 
 
@@ -24,15 +25,14 @@ def fit(sample, seed=0):
 
 def likeness(proba, points, scale):
     """The kernel by its definition."""
-    logs = np.log(np.maximum(proba, FLOOR)) / -np.log(FLOOR)
+    logs = np.log(np.maximum(proba, FLOOR))
     return np.exp(-(((logs[:, None] - points) / scale) ** 2).sum(axis=2) / 2)
 
 
 def test_features_of_landmarks_have_the_kernel_as_inner_products():
     kind = fit(draw())
-    logs = kind.landmarks * -np.log(FLOOR)
-    bent = kind.of(logs)[:, 9:]
-    expected = likeness(np.exp(logs), kind.landmarks, kind.kernel.scale)
+    bent = kind.of(kind.landmarks)[:, 9:]
+    expected = likeness(np.exp(kind.landmarks), kind.landmarks, kind.kernel.scale)
     np.testing.assert_allclose(bent @ bent.T, expected, atol=1e-5)
 
 
@@ -45,14 +45,18 @@ def test_features_begin_with_the_linear_ones():
     assert kind.penalty(4).shape == (kind.of(logs[:1]).shape[1], 4)
 
 
-def test_steps_are_the_features_times_the_weights():
-    sample, new = draw(), draw(n=50, seed=1)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-9), (np.float32, 3e-3)])
+@pytest.mark.parametrize("spread", [6.0, 0.1])
+def test_steps_are_the_features_times_the_weights(spread, dtype, tolerance):
+    sample, new = draw(spread=spread), draw(n=50, seed=1, spread=spread)
     kind = fit(sample)
     new.proba[0] = [1.0, 0.0, 0.0, 0.0]
     with np.errstate(divide="ignore"):
-        features = kind.of(np.log(new.proba))
+        features = kind.of(np.log(new.proba).astype(dtype))
+    assert features.dtype == dtype
     weight = np.random.default_rng(2).normal(size=(features.shape[1], 4))
-    np.testing.assert_allclose(run(kind.steps(weight), new.proba), features @ weight, atol=1e-9)
+    expected = run(kind.steps(weight), new.proba)
+    np.testing.assert_allclose(features @ weight, expected, atol=tolerance * expected.std())
 
 
 def test_the_scale_is_a_part_of_the_median_distance():
@@ -75,6 +79,19 @@ def test_there_are_fewer_landmarks_where_rows_are_few_or_memory_is_short(monkeyp
     assert len(fit(sample).landmarks) == 50
     monkeypatch.setattr(_landmark_features, "_MOST_CELLS", 1000)
     assert len(fit(sample).landmarks) == 10
+
+
+def test_there_are_fewer_landmarks_for_many_classes(monkeypatch):
+    monkeypatch.setattr(_landmark_features, "_MOST_NUMBERS", 80)
+    assert len(fit(draw()).landmarks) == 20
+
+
+def test_every_fold_has_landmarks():
+    sample = draw(n=2000)
+    landmarks = {tuple(row) for row in fit(sample).landmarks}
+    logs = np.maximum(np.log(sample.proba), np.log(FLOOR))
+    for part in split_rows(sample, (1.0,) * 4, 0):
+        assert 0.3 < np.mean([tuple(row) in landmarks for row in logs[part]]) < 0.7
 
 
 def test_equal_rows_are_one_direction():
@@ -122,6 +139,6 @@ def test_saved_and_exported_predicts_the_same(bent, tmp_path):
     bent.to_onnx(tmp_path / "model.onnx", dtype="float64")
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
     (exported,) = session.run(None, {session.get_inputs()[0].name: new})
-    np.testing.assert_allclose(exported, expected, atol=1e-6)
+    np.testing.assert_allclose(exported, expected, atol=1e-9)
     torch = pytest.importorskip("torch")
-    np.testing.assert_allclose(bent.to_torch()(torch.tensor(new)).numpy(), expected, atol=1e-6)
+    np.testing.assert_allclose(bent.to_torch()(torch.tensor(new)).numpy(), expected, atol=1e-9)

@@ -19,6 +19,8 @@ _AT_LEAST, _PATIENCE = 4, 2
 _ABOVE = 2
 # A weaker ridge, or other features, must gain this much: smaller differences are the luck of the search.
 LEAST_GAIN = 0.002
+# And other features so many standard errors: the best of a whole path is held against the best before.
+_ERRORS = 2.0
 # A model must not lose more accuracy than this against the input, with half a standard error to spare.
 _ACCURACY_LOSS = 0.003
 
@@ -64,11 +66,11 @@ class Choice:
         return replace(better, table=self.table + other.table)
 
     def _beats(self, other: "Choice") -> bool:
-        """Whether it is better by the least gain, and by a standard error of the paired difference."""
+        """Whether it is better by the least gain, and by some standard errors of the paired difference."""
         if self.scores is None or other.scores is None:
             return self.gain > other.gain
         gain, error = self.scores.relative_gain(other.scores)
-        return gain > max(error, LEAST_GAIN)
+        return gain > max(_ERRORS * error, LEAST_GAIN)
 
     def final_weight(self) -> Float64s | None:
         """The mean weights, mixed, and centred: a softmax does not see what all classes share."""

@@ -51,6 +51,7 @@ def mix_in_matrix(
         return np.stack([base[rows], change[rows], matrix[rows]])
 
     more, mixing, added = fit_tilt(ordered, base, directions, 3).tolist()
+    mixing = min(mixing, 1.0)
     total = np.float32(mixing) * change + np.float32(added) * matrix
     scores = logit_scores(ordered, base, total, 1.0 + more, 1.0)
     table: list[tuple[float, ...]] = [

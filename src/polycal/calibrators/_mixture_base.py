@@ -106,4 +106,5 @@ def _loss(sample: Sample, logs: Floats, frequency: Float64s, point: Float64s) ->
 
 
 def _sigmoid(value: float) -> float:
-    return float(1.0 / (1.0 + np.exp(-value)))
+    # Beyond that exp overflows, and the result is 0 to all digits.
+    return float(1.0 / (1.0 + np.exp(min(-value, 700.0))))

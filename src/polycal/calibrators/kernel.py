@@ -78,18 +78,18 @@ class KernelCalibrator(Calibrator):
     *More than that*, for no more than 512 classes, where the data may carry it. Where :math:`\epsilon` is a
     thousandth or more, x is also tried of :math:`s = \mathrm{softmax}(\log v / T)` instead of q, with :math:`\tau =
     10^{-20}` and less of a ridge on bias and own logarithm: behind the background, q does not tell small
-    probabilities apart. With a hundred rows a class, or where a ridge of :math:`10^{-4}` or less is best,
-    the same with likeness to landmarks is tried: to up to 1,000 calibration rows, by a Gaussian kernel on
-    :math:`\log \max(s, 10^{-10})` of a scale of 0.32 median distances (Nystrom features, with 0.3 of the ridge).
-    That bends what is linear otherwise. And where so weak a ridge is best and there are no more than 255 classes,
-    the logits of `MatrixScaling`, fitted on the same folds, are mixed in.
+    probabilities apart. With a hundred rows a class, or where a ridge of :math:`10^{-4}` or less is best, the same
+    with likeness to landmarks is tried: to up to 1,000 calibration rows (60,000/k with more than 60 classes), by a
+    Gaussian kernel on :math:`\log \max(s, 10^{-10})` of a scale of 0.32 median distances (Nystrom features, with
+    0.3 of the ridge). That bends what is linear otherwise. And where so weak a ridge is best and there are no more
+    than 255 classes, the logits of `MatrixScaling`, fitted on the same folds, are mixed in.
 
     *Selection.* Ridges are tried from strong to weak, on all but one fold each time. For each of them
     :math:`\gamma` and :math:`\alpha` are fitted to the held-out rows, and parts of that change tried too. The model
     that gains most on the base in log loss and Brier score, each as a part of the base's, is taken; a path ends
-    where it stops getting better. Other features, and matrix scaling, must gain more than a standard error of the
-    paired difference on the best before; their path begins near the best ridge before. The weights of the folds'
-    models are averaged, which is averaging their logits.
+    where it stops getting better. Other features, and matrix scaling, must gain more than two standard errors of
+    the paired difference on the best before; their path begins near the best ridge before. The weights of the
+    folds' models are averaged, which is averaging their logits.
 
     *Guard.* On held-out rows a model must beat the base by more than a standard error of the paired difference, and
     must not lose more than 0.3 points of accuracy against the input, with half a standard error to spare; without
@@ -99,7 +99,7 @@ class KernelCalibrator(Calibrator):
     *Cost.* Some hundred products of an (n, 2k) by a (2k, k) matrix in float32, the former sparse where few classes
     are likely, and as many again for each other kind of features, with up to 1,000 columns more for landmarks;
     preconditioned by each class's block of the Hessian. Memory: some ten arrays of the input's size in float32,
-    :math:`10^4 k` numbers, and with landmarks up to 1 GiB (from 134,000 rows on there are fewer of them).
+    :math:`10^4 k` numbers, and with landmarks up to half a GiB (from 67,000 rows on there are fewer of them).
     Predicting with landmarks costs a product of an (n, k) by a (k, 1000) matrix and 1,000 exponentials a row.
 
     References
@@ -169,11 +169,12 @@ class KernelCalibrator(Calibrator):
         """Set what is said about the choice."""
         used = "kernel" if choice.weights else "temperature"
         self.used_ = "identity" if input_is_enough else used
-        self.features_of_ = "input" if _are_of_input(kind) else "base"
-        self.n_landmarks_ = len(kind.landmarks) if isinstance(kind, LandmarkFeatures) else 0
-        self.mixes_matrix_ = choice.matrix is not None
-        self.regularisation_ = choice.strength if self.used_ == "kernel" else np.inf
-        self.mixing_ = choice.mixing if self.used_ == "kernel" else 0.0
+        is_used = self.used_ == "kernel"
+        self.features_of_ = "input" if is_used and _are_of_input(kind) else "base"
+        self.n_landmarks_ = len(kind.landmarks) if is_used and isinstance(kind, LandmarkFeatures) else 0
+        self.mixes_matrix_ = is_used and choice.matrix is not None
+        self.regularisation_ = choice.strength if is_used else np.inf
+        self.mixing_ = choice.mixing if is_used else 0.0
         self.cv_log_loss_ = np.array(choice.table, dtype=np.float64).reshape(-1, 5)
 
 

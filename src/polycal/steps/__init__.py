@@ -6,7 +6,7 @@ by NumPy, the saved file, the ONNX graph and the torch module all follow from th
 
 from polycal.steps._base import InBlocks, Product, Program, Step, Sum, run
 from polycal.steps.columns import FLOOR, Affine, Clip, Exp, Linear, Log, Polynomial, Sigmoid
-from polycal.steps.compound import squared_distances
+from polycal.steps.compound import gaussian_exponents
 from polycal.steps.curves import Interpolate, Lookup
 from polycal.steps.rows import Distances, LargestOf, Normalise, Project, Softmax, Top
 
@@ -32,6 +32,6 @@ __all__ = [
     "Step",
     "Sum",
     "Top",
+    "gaussian_exponents",
     "run",
-    "squared_distances",
 ]

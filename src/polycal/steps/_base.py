@@ -53,7 +53,8 @@ class Sum(Step):
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
-        total = np.array(run(self.branches[0], rows))
+        total = run(self.branches[0], rows)
+        total = total.copy() if total is rows else total
         for branch in self.branches[1:]:
             total += run(branch, rows)
         return total
@@ -82,7 +83,7 @@ class InBlocks(Step):
     ----------
     branches : tuple of one program
     width : float
-        The number of columns of its widest array.
+        The number of columns that it holds at a time: of its widest array, or of several.
     """
 
     branches: tuple[Program, ...]

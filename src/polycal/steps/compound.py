@@ -7,18 +7,14 @@ from polycal.steps._base import Product, Program, Sum
 from polycal.steps.columns import Clip, Linear
 
 
-def squared_distances(points: Float64s, scale: float, largest: float) -> Program:
-    """Squared Euclidean distances to the points, in units of the scale.
+def gaussian_exponents(points: Float64s, scale: float, largest: float) -> Program:
+    """``-||x - point||^2 / (2 scale^2)`` for each of the points, of shape (n_points, inputs).
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, inputs)
-    scale : float
-    largest : float
-        What no squared distance exceeds, in units of 1.
+    Everything that can be is in the product's weights: no other pass over an array of all points is needed. The last
+    argument is what no squared distance exceeds.
     """
-    squares = np.einsum("ij,ij->i", points, points) / scale**2
-    own_square = Product(((), ())), Linear(np.full((points.shape[1], 1), scale**-2), np.zeros(1))
-    across = (Linear(points.T * (-2.0 / scale**2), squares),)
-    # Rounding may leave a little less than 0.
-    return Sum((across, own_square)), Clip(0.0, largest / scale**2)
+    squares = np.einsum("ij,ij->i", points, points) * (-0.5 / scale**2)
+    own_square = Product(((), ())), Linear(np.full((points.shape[1], 1), -0.5 / scale**2), np.zeros(1))
+    across = (Linear(points.T / scale**2, squares),)
+    # Rounding may leave a little more than 0.
+    return Sum((across, own_square)), Clip(-0.5 * largest / scale**2, 0.0)

@@ -19,7 +19,7 @@ from polycal.steps import (
     Polynomial,
     Program,
     Sum,
-    squared_distances,
+    gaussian_exponents,
 )
 
 # What a column has in the sum of two kinds of functions where its own function is of the other kind.
@@ -58,10 +58,10 @@ def kernel_steps(kernel: Kernel, points: Floats) -> Program | None:
         case Multinomial():
             return linear(places.T), Polynomial(np.ones(kernel.degree + 1))
         case Gaussian():
-            return *squared_distances(places, float(kernel.scale), _LARGEST), scaled(-0.5), Exp()
+            return *gaussian_exponents(places, float(kernel.scale), _LARGEST), Exp()
         case Laplace():
-            root = Log(), scaled(0.5), Exp()
-            return *squared_distances(places, float(kernel.scale), _LARGEST), *root, scaled(-1.0), Exp()
+            root = scaled(-2.0), Log(), scaled(0.5), Exp()
+            return *gaussian_exponents(places, float(kernel.scale), _LARGEST), *root, scaled(-1.0), Exp()
         case _:
             return None
 
