@@ -1,9 +1,10 @@
 """Threads over independent pieces of work: kernels and NumPy's sorts release the interpreter lock."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from threading import Condition
+from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,14 +22,64 @@ def map_threads(
         return list(pool.map(function, work))
 
 
-def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """The same items, each made by another thread while the one before it is used."""
-    iterator = iter(items)
-    with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(next, iterator, _END)
-        while (item := following.result()) is not _END:
-            following = pool.submit(next, iterator, _END)
-            yield item  # type: ignore[misc]  # not the mark
+def deal(items: Iterable[Item], workers: Sequence[Callable[[Item], object]]) -> None:
+    """Give items to workers in turn, each of which works on a thread of its own.
+
+    Every item is made by the thread that is to use it, one at a time: what is costly about items had better be left
+    to the workers. Item i goes to worker ``i % len(workers)``, so that a worker gets the same items in every run.
+    After an error no more are given out, and of several errors that of the first item is raised.
+    """
+    game = _Deal(iter(items), len(workers))
+    with ThreadPoolExecutor(len(workers)) as pool:
+        try:
+            list(pool.map(game.serve, workers, range(len(workers))))
+        finally:
+            # Waiting may be interrupted by the user.
+            game.end()
+    if game.errors:
+        raise game.errors[min(game.errors)]
+
+
+class _Deal(Generic[Item]):
+    """Items that are being given out."""
+
+    def __init__(self, items: Iterator[Item], n_workers: int) -> None:
+        self._items, self._n_workers = items, n_workers
+        self._following, self._ended = 0, False
+        self._turn = Condition()
+        self.errors: dict[int, BaseException] = {}
+
+    def serve(self, worker: Callable[[Item], object], place: int) -> None:
+        """Give a worker its items until there are no more."""
+        number = place
+        try:
+            while self._serve_one(worker, number):
+                number += self._n_workers
+        except BaseException as error:
+            self.errors[number] = error
+            self.end()
+
+    def end(self) -> None:
+        """Give out no more."""
+        with self._turn:
+            self._ended = True
+            self._turn.notify_all()
+
+    def _serve_one(self, worker: Callable[[Item], object], number: int) -> bool:
+        """Give a worker the item of this number; False if there is none."""
+        with self._turn:
+            self._turn.wait_for(lambda: self._ended or self._following == number)
+            if self._ended:
+                return False
+            # Unless an item comes: making it may raise.
+            self._ended = True
+            item = next(self._items, _END)
+            self._ended = item is _END
+            self._following += 1
+            self._turn.notify_all()
+        if item is not _END:
+            worker(item)  # type: ignore[arg-type]  # not the mark
+        return item is not _END
 
 
 _END = object()

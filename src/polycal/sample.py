@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polycal._typing import Bools, Float64s, Floats, Ints
 
@@ -77,7 +79,7 @@ class Sample:
     def take(self, rows: Ints | Bools | slice) -> "Sample":
         """The rows selected, as a sample of their own."""
         weight = None if self.sample_weight is None else self.sample_weight[rows]
-        return Sample(self.proba[rows], self.labels[rows], weight, self.class_names)
+        return Sample(_taken(self.proba, rows), self.labels[rows], weight, self.class_names)
 
     def subset_proba(self, subset: Ints) -> Float64s:
         """Predicted probability that the label lies in ``subset``: float64, in [0, 1]."""
@@ -92,3 +94,11 @@ class Sample:
     def __repr__(self) -> str:
         weighted = "" if self.sample_weight is None else ", weighted"
         return f"Sample(n_samples={self.n_samples}, n_classes={self.n_classes}, {self.proba.dtype}{weighted})"
+
+
+def _taken(proba: Floats, rows: Ints | Bools | slice) -> Floats:
+    """``proba[rows]``, in half the time where rows are copied."""
+    if isinstance(rows, slice):
+        return proba[rows]
+    places: NDArray[Any] = np.asarray(rows)
+    return proba.compress(places, axis=0) if places.dtype == np.bool_ else proba.take(places, axis=0)

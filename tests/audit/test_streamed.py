@@ -117,7 +117,7 @@ def _numbers(bundle):
     )
 
 
-def test_threads_share_the_rows_of_each_chunk(folder, monkeypatch):
+def test_threads_share_the_chunks(folder, monkeypatch):
     monkeypatch.setattr(PredictionFiles, "chunk_rows", 977)
     files = open_predictions(folder)
     alone, together, again = (_measured(files, n_threads) for n_threads in (1, 3, 3))
@@ -125,6 +125,68 @@ def test_threads_share_the_rows_of_each_chunk(folder, monkeypatch):
     assert (alone.n_fit, alone.n_judge) == (together.n_fit, together.n_judge)
     np.testing.assert_allclose(_numbers(together), _numbers(alone), rtol=1e-12)
     np.testing.assert_array_equal(_numbers(together), _numbers(again))
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv"])
+def test_threads_share_one_file_of_any_format(example, suffix, tmp_path, monkeypatch):
+    monkeypatch.setattr(PredictionFiles, "chunk_rows", 33)
+    part = example.take(slice(0, 1000))
+    pc.write_predictions(tmp_path / f"a{suffix}", part.labels, part.proba)
+    alone, together = (_measured(open_predictions(tmp_path), n_threads) for n_threads in (1, 2))
+    assert together.states["scores"].n_samples == together.n_fit + together.n_judge == 1000
+    np.testing.assert_allclose(_numbers(together), _numbers(alone), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("suffix", [".npy", ".parquet", ".npz"])
+def test_the_first_bad_row_is_named_whatever_the_threads(suffix, n_threads, tmp_path, monkeypatch):
+    monkeypatch.setattr(PredictionFiles, "chunk_rows", 10)
+    proba = np.full((200, 3), 1 / 3)
+    for name in ("a", "b", "c"):
+        pc.write_predictions(tmp_path / f"{name}{suffix}", np.zeros(200, dtype=int), proba)
+    proba[[57, 68, 72, 199]] = 0.4
+    _overwrite(tmp_path / f"b{suffix}", proba)
+    with pytest.raises(ValueError, match=rf"b{suffix}: rows from 50: y_proba\[7\] does not sum to 1"):
+        _measured(open_predictions(tmp_path), n_threads)
+
+
+def _overwrite(path, proba):
+    """Write predictions that the writer would refuse."""
+    labels = np.zeros(len(proba), dtype=int)
+    if path.suffix == ".npy":
+        np.save(path, proba)
+    elif path.suffix == ".npz":
+        np.savez(path, proba=proba, labels=labels)
+    else:
+        parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+        parquet.write_table(pa.table({"label": labels} | {str(c): proba[:, c] for c in range(3)}), path)
+
+
+class _Raising(ScoreState):
+    """A state that fails on the rows of one chunk."""
+
+    def _add(self, sample, weight, rows):
+        if 1000 in rows:
+            raise RuntimeError("row 1000")
+        super()._add(sample, weight, rows)
+
+
+def test_a_thread_that_raises_ends_the_others(folder, monkeypatch):
+    monkeypatch.setattr(PredictionFiles, "chunk_rows", 97)
+    bundle = Bundle(0)
+    bundle.add("raising", _Raising(), "all")
+    bundle.add("sketch", SketchState(300), "fit")
+    with pytest.raises(RuntimeError, match="row 1000"):
+        feed(bundle, open_predictions(folder), 3)
+    # Of 3333.
+    assert bundle.states["raising"].n_samples <= 500
+
+
+def test_chunks_of_many_threads_take_no_more_memory_than_that_of_one(folder):
+    files = open_predictions(folder, memory="512MiB")
+    wide = PredictionFiles(files.paths, 10_000, None, files.memory)
+    assert wide.thread_rows(4) * 4 <= wide.chunk_rows
+    assert 1 <= wide.thread_rows(10**6) <= files.thread_rows(2) <= files.chunk_rows
 
 
 def test_threads_are_as_many_as_the_memory_has_room_for(folder):

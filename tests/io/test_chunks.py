@@ -1,5 +1,7 @@
 """Files, folders and patterns of files, read chunk by chunk."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -150,6 +152,31 @@ def test_a_bad_row_is_named(tmp_path, monkeypatch):
     files = small_chunks(open_predictions(tmp_path), monkeypatch, n_rows=10)
     with pytest.raises(ValueError, match=r"bad\.parquet: rows from 10: y_proba\[3\] does not sum to 1"):
         list(files)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_as_many_labels_as_rows_are_needed(suffix, tmp_path, predictions, monkeypatch):
+    pc.write_predictions(tmp_path / f"a{suffix}", predictions.labels, predictions.proba)
+    labels = np.append(predictions.labels, 0)
+    if suffix == ".npy":
+        np.save(tmp_path / "a.labels.npy", labels)
+    else:
+        np.savez(tmp_path / "a.npz", proba=predictions.proba, labels=labels)
+    with pytest.raises(ValueError, match=r"y_true has shape \(\d+,\) but y_proba has \d+ rows"):
+        list(small_chunks(open_predictions(tmp_path), monkeypatch))
+
+
+@pytest.mark.parametrize(
+    "stored", [np.asfortranarray, *(lambda a, t=t: a.astype(t) for t in (">f8", "<f8", "<f4", ">f4", "<f2"))]
+)
+def test_arrays_of_any_order_of_axes_and_bytes(stored, tmp_path, predictions, monkeypatch):
+    names = np.array([*predictions.names[:3], "long name"])
+    np.save(tmp_path / "a.npy", stored(predictions.proba))
+    np.save(tmp_path / "a.labels.npy", names[predictions.labels])
+    (tmp_path / "a.class_names.json").write_text(json.dumps(names.tolist()))
+    labels, proba, _ = gather(small_chunks(open_predictions(tmp_path / "a.npy"), monkeypatch))
+    np.testing.assert_array_equal(labels, predictions.labels)
+    np.testing.assert_allclose(proba, predictions.proba, atol=1e-3)
 
 
 def test_labels_are_needed(tmp_path, predictions):

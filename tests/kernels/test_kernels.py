@@ -74,6 +74,18 @@ def test_equal_predictions_are_at_distance_zero():
     assert np.all(np.diag(Laplace(0.01).block(proba, proba)) == 1)
 
 
+@pytest.mark.parametrize("kernel", [Gaussian(0.2), Laplace(0.2)], ids=repr)
+@pytest.mark.parametrize("n_left", [1, 300])
+def test_float32_loses_a_few_units_of_the_squared_distance(kernel, n_left):
+    rng = np.random.default_rng(0)
+    corners, inside = np.eye(300)[:50], rng.dirichlet(np.full(300, 0.1), 950)
+    points = np.concatenate([corners, inside])[rng.permutation(1000)].astype(np.float32)
+    exact = kernel.block(points[:n_left].astype(float), points.astype(float))
+    allowed = 10 * np.finfo(np.float32).eps / kernel.scale**2
+    np.testing.assert_allclose(kernel.block(points[:n_left], points), exact, rtol=0, atol=allowed)
+    assert np.all(np.diag(kernel.block(points, points)) == 1)
+
+
 def test_the_median_scale_is_the_median_distance():
     proba = np.random.default_rng(0).dirichlet(np.ones(3), 40)
     distances = [np.linalg.norm(proba[i] - proba[j]) for i in range(40) for j in range(i)]

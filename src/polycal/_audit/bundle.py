@@ -1,17 +1,15 @@
 """Several states that see the same rows, or the half of them that is searched or that judges."""
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import reduce
-from itertools import pairwise
+from functools import partial, reduce
 from threading import Lock
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from polycal._parallel import read_ahead
+from polycal._parallel import deal
 from polycal._typing import Bools, Ints
 from polycal.sample import Sample
 from polycal.search._blas import one_blas_thread
@@ -32,6 +30,16 @@ class Rows(Protocol):
     @property
     def rows(self) -> Ints:
         """Their places."""
+
+
+class Source(Protocol):
+    """Where chunks come from."""
+
+    def __iter__(self) -> Iterator[Rows]:
+        """The chunks, in order."""
+
+    def unread_chunks(self, n_threads: int) -> Iterator[Callable[[], Rows | None]]:
+        """What makes the chunks, in order, on so many threads; None stands for no rows."""
 
 
 class Part(NamedTuple):
@@ -82,13 +90,9 @@ class Bundle:
         return self
 
     def twin(self) -> "Bundle":
-        """A bundle for another thread, of copies of the states, but the same ones where they hold rows.
-
-        Those come last: where they come first in this bundle, two threads need not wait for each other.
-        """
+        """A bundle for another thread, of copies of the states, but the same ones where they hold rows."""
         states = {name: state if state.holds_rows else state.copy() for name, state in self.states.items()}
-        own_first = dict(sorted(states.items(), key=lambda item: item[1].holds_rows))
-        return Bundle(self.seed, own_first, self.halves)
+        return Bundle(self.seed, states, self.halves)
 
     def merge(self, other: "Bundle") -> "Bundle":
         """Take in all that another bundle of the same states, or a twin, has seen."""
@@ -104,29 +108,25 @@ class Bundle:
         return self.states[name].finish()
 
 
-def feed(bundle: Bundle, chunks: Iterable[Rows], n_threads: int) -> Bundle:
-    """Show all chunks to a bundle that has seen nothing.
+def feed(bundle: Bundle, files: Source, n_threads: int) -> Bundle:
+    """Show all chunks of some files to a bundle that has seen nothing.
 
-    Each thread shows its part of every chunk to states of its own, which are merged in the end, while the next
-    chunk is read. (One thread for each state would leave most of them waiting for the slowest.)
+    Each thread reads and checks chunks of its own, and shows them to states of its own, which are merged in the end:
+    nothing is shared but the file that chunks are cut off and the states that hold rows.
     """
     if n_threads == 1:
-        return reduce(Bundle.absorb, chunks, bundle)
+        return reduce(Bundle.absorb, files, bundle)
     bundles = [bundle, *(bundle.twin() for _ in range(n_threads - 1))]
     turn = Lock()
-    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
-        for chunk in read_ahead(chunks):
-            shown = pool.map(lambda own, part: own.absorb(part, turn), bundles, _parts(chunk, n_threads))
-            # Waits, and raises what a thread has raised.
-            list(shown)
+    with one_blas_thread():
+        deal(files.unread_chunks(n_threads), [partial(_show, own, turn) for own in bundles])
     return reduce(Bundle.merge, bundles)
 
 
-def _parts(chunk: Rows, n_parts: int) -> Iterator[Part]:
-    """Consecutive rows, about as many in each part."""
-    edges = np.linspace(0, chunk.rows.size, n_parts + 1).astype(np.int64)
-    for start, stop in pairwise(edges.tolist()):
-        yield Part(chunk.sample.take(slice(start, stop)), chunk.rows[start:stop])
+def _show(bundle: Bundle, turn: Lock, read: Callable[[], Rows | None]) -> None:
+    chunk = read()
+    if chunk is not None:
+        bundle.absorb(chunk, turn)
 
 
 def in_fit_half(rows: Ints, seed: int) -> Bools:

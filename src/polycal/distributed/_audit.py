@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from copy import deepcopy
+from functools import reduce
 from typing import Any
 
-from polycal._audit.bundle import Bundle, feed
+from polycal._audit.bundle import Bundle
 from polycal._audit.plan import make_plan
 from polycal._audit.result import Audit
 from polycal._audit.streamed import KERNEL, run_passes
@@ -87,7 +88,7 @@ def shown_to_all(bundle: Bundle, parts: Partitions) -> Any:
 
 def _shown(template: Bundle, files: PredictionFiles, part: Partition, number: int) -> Bundle:
     """A copy of the bundle that has seen one partition; tasks must leave their arguments as they are."""
-    return feed(deepcopy(template), part.chunks(files, number), 1)
+    return reduce(Bundle.absorb, part.chunks(files, number), deepcopy(template))
 
 
 def _merged(left: Bundle, right: Bundle) -> Bundle:

@@ -1,8 +1,9 @@
 """Files of predictions read a chunk at a time: Parquet by batches, ``.npy`` by slices, others whole."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ from polycal.io._table import labels_from_codes
 # Other formats are read whole: their files must be smaller than the memory, by what unpacking and checking take.
 _WHOLE_SHARE = 4
 
+# The number of the first row, and what makes arrays of the rows: on any thread, also while others are being made.
+UnreadChunk = tuple[int, Callable[[], RawPredictions]]
+
 
 class ChunkReader(ABC):
     """One file, as unchecked chunks."""
@@ -31,8 +35,13 @@ class ChunkReader(ABC):
         """The classes of the file; None if it has no row."""
 
     @abstractmethod
+    def unread_chunks(self, n_rows: int) -> Iterator[UnreadChunk]:
+        """All rows, at most ``n_rows`` in a chunk."""
+
     def chunks(self, n_rows: int) -> Iterator[tuple[int, RawPredictions]]:
         """All rows, as (number of the first row, at most ``n_rows`` rows)."""
+        for start, read in self.unread_chunks(n_rows):
+            yield start, read()
 
 
 class NpyReader(ChunkReader):
@@ -46,23 +55,13 @@ class NpyReader(ChunkReader):
         raw = self._slice(0, 1)
         return raw.classes if raw.proba.shape[0] else None
 
-    def chunks(self, n_rows: int) -> Iterator[tuple[int, RawPredictions]]:
+    def unread_chunks(self, n_rows: int) -> Iterator[UnreadChunk]:
         """Slices."""
         for start in range(0, int(read_npy(self.path, 0).proba.shape[0]), n_rows):
-            yield start, self._slice(start, start + n_rows)
+            yield start, partial(self._slice, start, start + n_rows)
 
     def _slice(self, start: int, stop: int) -> RawPredictions:
-        raw = read_npy(self.path, 0)
-
-        def part(array: NDArray[Any] | None) -> NDArray[Any] | None:
-            return None if array is None else np.array(array[start:stop])
-
-        return RawPredictions(
-            np.array(raw.proba[start:stop]),
-            labels=part(raw.labels),
-            sample_weight=part(raw.sample_weight),
-            class_names=raw.class_names,
-        )
+        return _rows_of(read_npy(self.path, 0), slice(start, stop), np.array)
 
 
 class WholeReader(ChunkReader):
@@ -81,10 +80,11 @@ class WholeReader(ChunkReader):
         """Those of all rows."""
         return self._read().classes
 
-    def chunks(self, n_rows: int) -> Iterator[tuple[int, RawPredictions]]:
-        """All rows, whatever ``n_rows``."""
-        del n_rows
-        yield 0, self._read()
+    def unread_chunks(self, n_rows: int) -> Iterator[UnreadChunk]:
+        """Parts of what is all in memory, so that threads can share it."""
+        raw = self._read()
+        for start in range(0, raw.proba.shape[0], n_rows):
+            yield start, partial(_rows_of, raw, slice(start, start + n_rows))
 
     def _read(self) -> RawPredictions:
         return format_of(self._place).read(self._place, self._max_bytes)
@@ -115,16 +115,45 @@ class ParquetReader(ChunkReader):
         with open_parquet(self._place, self._room) as parquet:
             return _classes(parquet) if parquet.n_rows else None
 
-    def chunks(self, n_rows: int) -> Iterator[tuple[int, RawPredictions]]:
+    def unread_chunks(self, n_rows: int) -> Iterator[UnreadChunk]:
         """Batches."""
         with open_parquet(self._place, self._room) as parquet:
             code = _label_code(parquet)
             start = 0
             for batch in parquet.batches(n_rows, _known_columns(parquet)):
-                others = [name for name in batch.schema.names if name != "label"]
-                raw = read_table(_one_batch(batch.select(others)), _no_limit())
-                yield start, replace(raw, labels=None if code is None else code.encode(batch.column("label")))
+                yield start, partial(_read_batch, batch, code)
                 start += batch.num_rows
+
+
+def _read_batch(batch: Any, code: LabelCode | None) -> RawPredictions:
+    """A batch of a Parquet file as arrays."""
+    others = [name for name in batch.schema.names if name != "label"]
+    raw = read_table(_one_batch(batch.select(others)), _no_limit())
+    return replace(raw, labels=None if code is None else code.encode(batch.column("label")))
+
+
+def _rows_of(
+    raw: RawPredictions, rows: slice, copy: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+) -> RawPredictions:
+    """Some rows, as views or copies."""
+
+    def part(name: str, array: NDArray[Any] | None) -> NDArray[Any] | None:
+        if array is None:
+            return None
+        # Of parts that are cut alike nobody could tell.
+        if array.shape[:1] != raw.proba.shape[:1]:
+            raise ValueError(
+                f"{name} has shape {array.shape} but y_proba has {raw.proba.shape[0]} rows; give one entry per row."
+            )
+        return copy(array[rows])
+
+    return replace(
+        raw,
+        proba=copy(raw.proba[rows]),
+        labels=part("y_true", raw.labels),
+        sample_weight=part("sample_weight", raw.sample_weight),
+        evaluation=part("evaluation", raw.evaluation),
+    )
 
 
 def _known_columns(parquet: OpenParquet) -> list[str] | None:

@@ -1,14 +1,16 @@
 """Predictions larger than the memory: files, folders and patterns of files, read chunk by chunk."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from polycal import _typing
 from polycal._validation import check_choice
 from polycal.io._chunk_readers import reader_of
-from polycal.io._files import DEFAULT_MEMORY, NumberedRows, OpenedFiles, parse_memory
+from polycal.io._files import DEFAULT_MEMORY, ROWS_PER_FILE, NumberedRows, OpenedFiles, parse_memory
 from polycal.io._formats import FORMATS
 from polycal.io._places import Place, find_files
 from polycal.io._raw import Classes, RawPredictions
@@ -22,6 +24,8 @@ __all__ = ["DEFAULT_MEMORY", "Chunk", "PredictionFiles", "open_predictions", "pa
 # Bytes that a cell of a chunk takes while it is read, checked and worked on, with room to spare.
 _BYTES_PER_CELL = 64
 _MOST_ROWS = 1 << 16
+# Of a chunk for one of several threads: few, so that all end at about the same time.
+_THREAD_ROWS, _THREAD_CELLS = 1 << 14, 1 << 20
 
 
 class Chunk(NumberedRows[Sample]):
@@ -54,13 +58,32 @@ class PredictionFiles(OpenedFiles[Chunk]):
         room = self.chunk_memory // (_BYTES_PER_CELL * self.n_classes)
         return max(1, min(_MOST_ROWS, room))
 
+    def thread_rows(self, n_threads: int) -> int:
+        """Rows in a chunk, at most, where so many threads have one each."""
+        cells = min(_THREAD_CELLS, self.chunk_memory // (_BYTES_PER_CELL * n_threads))
+        return max(1, min(_THREAD_ROWS, self.chunk_rows, cells // self.n_classes))
+
     def file_chunks(self, path: Place, place: int) -> Iterator[Chunk]:
         """The chunks of one file whose first row has this number."""
-        for start, raw in reader_of(path, self.memory).chunks(self.chunk_rows):
-            with named(f"rows from {start}"):
-                chunk = self.checked(raw, place + start)
+        for start, read in reader_of(path, self.memory).unread_chunks(self.chunk_rows):
+            chunk = self._made(read, start, place)
             if chunk is not None:
                 yield chunk
+
+    def unread_chunks(self, n_threads: int) -> Iterator[Callable[[], Chunk | None]]:
+        """What makes the chunks of all files, on so many threads at once: reading and checking are left to them."""
+        n_rows = self.thread_rows(n_threads)
+        for number, path in enumerate(self.paths):
+            with named(path):
+                for start, read in reader_of(path, self.memory).unread_chunks(n_rows):
+                    yield partial(self._made, read, start, number * ROWS_PER_FILE, path)
+
+    def _made(
+        self, read: Callable[[], RawPredictions], start: int, place: int, path: Place | None = None
+    ) -> Chunk | None:
+        """A chunk, read and checked; errors name its first row, and the file if it is given."""
+        with nullcontext() if path is None else named(path), named(f"rows from {start}"):
+            return self.checked(read(), place + start)
 
     def checked(self, raw: RawPredictions, place: int) -> Chunk | None:
         """Pass rows, the first of them at this place, through the gate; None if there are none."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from polycal._typing import Floats
 
-_CACHE_BYTES = 1 << 20
+_CACHE_BYTES = 1 << 22
 
 
 class Kernel(ABC):
@@ -49,6 +49,6 @@ def pack_kernel(kernel: Kernel, parameter: float) -> dict[str, NDArray[Any]]:
 
 
 def cached_rows(block: Floats) -> Iterator[slice]:
-    """A few rows at a time, about 1 MiB: several passes over them then read the cache, not the memory."""
+    """A few rows at a time, about 4 MiB: several passes over them then read the cache, not the memory."""
     height = max(1, _CACHE_BYTES // max(1, block.shape[1] * block.itemsize))
     return (slice(start, start + height) for start in range(0, block.shape[0], height))

@@ -161,9 +161,10 @@ class KernelState(State):
         candidate = keys < np.uint64((2**64 - 1) // _SHARE_HELD_BACK)
         chosen = self._held_back.below(keys)
         chosen = chosen[candidate[chosen] & (weight[chosen] > 0)] if self.n_held_back else chosen[:0]
-        summed = np.ones(keys.size, dtype=np.bool_)
-        summed[chosen] = False
-        self._sums += self._products(sample.proba[summed], sample.labels[summed], weight[summed])
+        # Without weight instead of left out: that would copy all others.
+        summed = weight.copy()
+        summed[chosen] = 0.0
+        self._sums += self._products(sample.proba, sample.labels, summed)
         self._hold_back(KeyedRows(sample.proba[chosen], sample.labels[chosen], weight[chosen], keys[chosen]))
 
     def _merge(self, other: "KernelState") -> None:
