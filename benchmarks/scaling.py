@@ -2,8 +2,10 @@
 
 import argparse
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from copy import deepcopy
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 
@@ -127,20 +129,31 @@ def rates_of_states(sample):
             )
 
 
+def write_npy(folder, n_rows, n_classes, seed=2):
+    """Predictions in a folder."""
+    sample = draw(n_rows, n_classes, seed)
+    np.save(Path(folder, "a.npy"), sample.proba)
+    np.save(Path(folder, "a.labels.npy"), sample.labels)
+
+
+@cache
+def prepared(folder):
+    """The files of a folder, and what each of the three passes over them starts with."""
+    files, bundles = open_predictions(folder), []
+
+    def run(bundle):
+        bundles.append(deepcopy(bundle))
+        return feed(bundle, files, 2)
+
+    run_passes(make_plan(files, None, None, KERNEL, 0.05, 0, -1), run)
+    return files, bundles
+
+
 def passes(n_rows, n_classes):
     """The three passes over a mapped array on one and on two threads; the searches between them are left out."""
     with tempfile.TemporaryDirectory() as folder:
-        sample = draw(n_rows, n_classes, 2)
-        np.save(Path(folder, "a.npy"), sample.proba)
-        np.save(Path(folder, "a.labels.npy"), sample.labels)
-        files = open_predictions(folder)
-        bundles = []
-
-        def run(bundle):
-            bundles.append(deepcopy(bundle))
-            return feed(bundle, files, 2)
-
-        run_passes(make_plan(files, None, None, KERNEL, 0.05, 0, -1), run)
+        write_npy(folder, n_rows, n_classes)
+        files, bundles = prepared(folder)
         with threadpool_limits(1):
             pairs = [
                 best_pair(
@@ -156,6 +169,38 @@ def passes(n_rows, n_classes):
             f"{name}, n = {n_rows:,}, k = {n_classes}: {one:.2f} s on one core, {two:.2f} s on two: "
             f"{one / two:.2f} times faster"
         )
+
+
+def seconds_of_passes(folder):
+    """The three passes on one thread, without the searches; the first call in a process prepares."""
+    files, bundles = prepared(folder)
+    with threadpool_limits(1):
+        return seconds(lambda: [feed(deepcopy(bundle), files, 1) for bundle in bundles])[0]
+
+
+def processes(n_rows, n_classes):
+    """The same passes over two halves, in two processes that share nothing: what a second core can give."""
+    with tempfile.TemporaryDirectory() as folder:
+        halves = [str(Path(folder, name)) for name in "ab"]
+        for half in halves:
+            Path(half).mkdir()
+            write_npy(half, n_rows // 2, n_classes)
+        with (
+            ProcessPoolExecutor(1, get_context("spawn")) as first,
+            ProcessPoolExecutor(1, get_context("spawn")) as second,
+        ):
+            pools = list(zip((first, second), halves, strict=True))
+            for pool, half in pools:
+                pool.submit(seconds_of_passes, half).result()
+            alone = min(first.submit(seconds_of_passes, halves[0]).result() for _ in range(5))
+            together = []
+            for _ in range(5):
+                tasks = [pool.submit(seconds_of_passes, half) for pool, half in pools]
+                together.append(max(task.result() for task in tasks))
+    print(
+        f"all passes, n = {n_rows:,}, k = {n_classes}, in two processes: {min(together):.2f} s, "
+        f"{2 * alone / min(together):.2f} times faster than one after the other"
+    )
 
 
 def streams(sizes, n_classes):
@@ -183,6 +228,7 @@ def main(arguments=None):
     quick = parser.parse_args(arguments).quick
     rates_of_states(draw(20_000 if quick else 100_000, 100, 0))
     passes(50_000 if quick else 300_000, 100)
+    processes(50_000 if quick else 300_000, 100)
     streams((10_000, 100_000) if quick else (100_000, 1_000_000), 100)
     for n_classes in (100,) if quick else (100, 1_000):
         sketched_against_exact(10_000 if quick else 50_000, n_classes)
