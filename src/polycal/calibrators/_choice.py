@@ -19,8 +19,8 @@ _AT_LEAST, _PATIENCE = 4, 2
 _ABOVE = 2
 # A weaker ridge, or other features, must gain this much: smaller differences are the luck of the search.
 LEAST_GAIN = 0.002
-# And other features a standard error, or two where rows are fewer: there the best of a whole path is lucky more often.
-_FEW_ROWS = 1000
+# And other features so many standard errors: the best of a whole path is held against the best before.
+_ERRORS = 2.0
 # A model must not lose more accuracy than this against the input, with half a standard error to spare.
 _ACCURACY_LOSS = 0.003
 
@@ -70,8 +70,7 @@ class Choice:
         if self.scores is None or other.scores is None:
             return self.gain > other.gain
         gain, error = self.scores.relative_gain(other.scores)
-        n_errors = 2.0 if self.scores.total < _FEW_ROWS else 1.0
-        return gain > max(n_errors * error, LEAST_GAIN)
+        return gain > max(_ERRORS * error, LEAST_GAIN)
 
     def final_weight(self) -> Float64s | None:
         """The mean weights, mixed, and centred: a softmax does not see what all classes share."""

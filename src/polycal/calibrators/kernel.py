@@ -87,9 +87,9 @@ class KernelCalibrator(Calibrator):
     *Selection.* Ridges are tried from strong to weak, on all but one fold each time. For each of them
     :math:`\gamma` and :math:`\alpha` are fitted to the held-out rows, and parts of that change tried too. The model
     that gains most on the base in log loss and Brier score, each as a part of the base's, is taken; a path ends
-    where it stops getting better. Other features, and matrix scaling, must gain more on the best before than a
-    standard error of the paired difference (two with fewer than 1,000 rows); their path begins near the best ridge
-    before. The weights of the folds' models are averaged, which is averaging their logits.
+    where it stops getting better. Other features, and matrix scaling, must gain more than two standard errors of
+    the paired difference on the best before; their path begins near the best ridge before. The weights of the
+    folds' models are averaged, which is averaging their logits.
 
     *Guard.* On held-out rows a model must beat the base by more than a standard error of the paired difference, and
     must not lose more than 0.3 points of accuracy against the input, with half a standard error to spare; without
