@@ -2,6 +2,7 @@
 
 import os
 import signal
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -297,6 +298,10 @@ def test_recalibration_refuses_what_does_not_fit(frame, example, tmp_path):
     bad.iloc[-1, 0] += 0.5
     with pytest.raises(ValueError, match=r"partition 1: y_proba\[1999\] does not sum to 1"):
         distributed.apply_calibrator(calibrator, dd.from_pandas(bad, npartitions=2), tmp_path)
+    # The other partition may be being written still.
+    end = monotonic() + 60
+    while any(file.suffix == ".tmp" for file in tmp_path.iterdir()) and monotonic() < end:
+        sleep(0.05)
     assert [file.name for file in tmp_path.iterdir()] in (["part-00000.parquet"], [])
 
 

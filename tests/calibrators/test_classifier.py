@@ -103,7 +103,8 @@ def test_calibrators_of_logits_get_logits():
 
 def test_weights_go_to_both():
     weight = np.random.default_rng(0).integers(0, 3, 600)
-    fitted = CalibratedClassifier(LogisticRegression(tol=1e-10), cv=[(np.arange(300), np.arange(300, 600))])
+    halves = [(np.arange(300), np.arange(300, 600))]
+    fitted = CalibratedClassifier(LogisticRegression(tol=1e-10), VectorScaling(), cv=halves)
     weighted = clone(fitted).fit(X, Y, sample_weight=weight)
     times = weight
     half = times[:300].sum()
