@@ -1,6 +1,7 @@
 """Choosing the features of the kernel calibrator: one kind after the other, each with a ridge and a mixing weight."""
 
 from collections.abc import Sequence
+from functools import cache
 
 from polycal._typing import Floats, Ints
 from polycal.calibrators._choice import Choice, choose
@@ -53,11 +54,11 @@ class FeatureSearch:
         self._try(self.kind, self._log_proba)
         if self._sample.n_classes > MANY_CLASSES:
             return
+        tempered = cache(lambda: base.log_tempered(self._sample))
         if base.hidden >= _HIDING:
-            self._try(FEATURES_OF_INPUT, base.log_tempered(self._sample))
+            self._try(FEATURES_OF_INPUT, tempered())
         if self._is_weak or self._sample.n_samples >= _MANY_ROWS * self._sample.n_classes:
-            tempered = base.log_tempered(self._sample)
-            self._try(fit_landmarks(self._sample, tempered, seed), tempered)
+            self._try(fit_landmarks(self._sample, tempered(), seed), tempered())
         if self._is_weak and self._sample.n_classes <= _FULL_BLOCKS:
             rows = self._sample, self._log_proba, self._parts
             self.choice = mix_in_matrix(self.choice, *rows, self._raw, self._standard)

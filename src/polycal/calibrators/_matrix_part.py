@@ -23,7 +23,7 @@ _TOLERANCE = 1e-5
 def mix_in_matrix(
     choice: Choice,
     sample: Sample,
-    log_proba: Floats,
+    base_logs: Floats,
     parts: Sequence[Ints],
     raw: Scores,
     standard: Scores,
@@ -35,7 +35,7 @@ def mix_in_matrix(
     choice : Choice
         Of a kernel model.
     sample : Sample
-    log_proba : ndarray of float, shape (n_samples, n_classes)
+    base_logs : ndarray of float, shape (n_samples, n_classes)
         Log q of the base.
     parts : sequence of ndarray of int64
         The rows of each fold.
@@ -44,8 +44,8 @@ def mix_in_matrix(
     """
     order = np.concatenate(parts)
     logits, points = _cross_fit(sample, parts)
-    matrix, base, change = logits[order], log_proba[order], choice.change
-    ordered = sample.take(order)
+    matrix, base, change = logits[order], base_logs[order], choice.change
+    ordered, raw, standard = sample.take(order), raw.take(order), standard.take(order)
 
     def directions(rows: slice) -> Floats:
         return np.stack([base[rows], change[rows], matrix[rows]])
@@ -57,9 +57,9 @@ def mix_in_matrix(
     table: list[tuple[float, ...]] = [
         (choice.strength, mixing, scores.log_loss, scores.brier, scores.accuracy)
     ]
-    if min(mixing, added) <= 0.0 or not is_safe(scores, raw.take(order), standard.take(order)):
+    if min(mixing, added) <= 0.0 or not is_safe(scores, raw, standard):
         return choice.or_better(Choice(table=table))
-    gain, _ = scores.relative_gain(standard.take(order))
+    gain, _ = scores.relative_gain(standard)
     weight = added * np.mean(points, axis=0)
     found = replace(
         choice, gain=gain, scores=scores, scale=1.0 + more, mixing=mixing, matrix=weight, table=table
