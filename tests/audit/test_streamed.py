@@ -199,6 +199,13 @@ def test_threads_are_as_many_as_the_memory_has_room_for(folder):
     assert 2 <= counts[1] < 8
 
 
+def test_certificates_are_finished_in_the_memory_that_the_searches_had(folder):
+    plan = make_plan(open_predictions(folder, memory="1GiB"), None, None, KERNEL, 0.05, 0, 64)
+    assert plan.proof_threads(0) == plan.proof_threads(1_000) == 64
+    assert 1 < plan.proof_threads(500_000) < 8
+    assert plan.proof_threads(10**9) == 1
+
+
 def test_what_a_thread_raises_is_raised(folder):
     bundle = Bundle(0)
     bundle.add("question", QuestionState(["no such class"]), "all")

@@ -179,6 +179,24 @@ def test_arrays_of_any_order_of_axes_and_bytes(stored, tmp_path, predictions, mo
     np.testing.assert_allclose(proba, predictions.proba, atol=1e-3)
 
 
+def test_an_array_that_is_cut_while_it_is_read_is_named(tmp_path, predictions, monkeypatch):
+    pc.write_predictions(tmp_path / "a.npy", predictions.labels, predictions.proba)
+    chunks = iter(small_chunks(open_predictions(tmp_path), monkeypatch))
+    next(chunks)
+    with (tmp_path / "a.npy").open("r+b") as file:
+        file.truncate(200)
+    with pytest.raises(ValueError, match=r"a\.npy: .*truncated or corrupt"):
+        list(chunks)
+
+
+@pytest.mark.parametrize("kinds", [("int8", "int8"), ("uint8", "float32"), ("uint64", "int64")])
+def test_columns_of_whole_numbers_are_numbers(kinds, tmp_path):
+    yes, no = (pa.array(numbers, kind) for numbers, kind in zip(([1, 0, 1], [0, 1, 0]), kinds, strict=True))
+    pq.write_table(pa.table({"label": [0, 1, 0], "a": yes, "b": no}), tmp_path / "a.parquet")
+    (chunk,) = open_predictions(tmp_path)
+    np.testing.assert_array_equal(chunk.sample.proba, [[1, 0], [0, 1], [1, 0]])
+
+
 def test_labels_are_needed(tmp_path, predictions):
     pc.write_predictions(tmp_path / "a.parquet", None, predictions.proba)
     with pytest.raises(ValueError, match="has no labels"):

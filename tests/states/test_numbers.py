@@ -203,6 +203,17 @@ def test_kernel_state_stays_in_range_before_clipping(data):
         assert np.abs(values).max() <= 1 + 1e-9
 
 
+@settings(max_examples=30, deadline=None)
+@given(data=samples())
+def test_landmarks_are_the_means_of_the_most_likely_classes_and_rows(data):
+    labels, proba, weight = data
+    sample = Sample(proba, labels, weight)
+    landmarks = choose_landmarks(sample, 3)
+    top = sample.proba.argmax(axis=1)
+    means = [sample.proba[top == c].mean(axis=0) for c in sorted(set(top.tolist()))]
+    np.testing.assert_allclose(landmarks, [*means, *sample.proba[:3]], atol=1e-6)
+
+
 def test_kernel_state_keeps_most_of_the_exact_correlation():
     fit, fresh = pc.datasets.load_fashion("calibration"), pc.datasets.load_fashion("evaluation")
     exact = KernelAuditor(max_samples=None).find(fit.take(slice(0, 8000))).correlation(fresh)

@@ -20,6 +20,8 @@ _SKETCH_CELLS, _SKETCH_BYTES_PER_CELL = 1 << 23, 48
 # What the states of one thread take, at most: tallies (of four findings, twice while they are joined), a group, and a
 # sum of the kernel search.
 _TALLY_BYTES, _GROUP_BYTES, _SUM_BYTES = 64 << 20, 1 << 20, 32
+# What a row takes while a certificate is finished: two orders of three numbers, and what they are made of.
+_PROOF_BYTES = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,11 @@ class StreamPlan:
     seed: int
     sketch_rows: int
     n_jobs: int | None
+
+    def proof_threads(self, n_judge: int) -> int:
+        """Threads that may finish certificates of so many rows, in the memory that the searches had."""
+        room = self.sketch_rows * self.n_classes * _SKETCH_BYTES_PER_CELL
+        return min(thread_count(self.n_jobs), max(1, room // (_PROOF_BYTES * max(1, n_judge))))
 
 
 def make_plan(

@@ -136,7 +136,7 @@ def run_passes(plan: StreamPlan, run: Pass) -> Audit:
         found = _search(plan, sketch, run)
         judged = run(_judging(plan, found, sketch))
     scores = measured.states["scores"]
-    findings = findings_of(judged, found, plan.alpha)
+    findings = findings_of(plan, judged, found)
     return Audit(
         n_samples=scores.n_samples,
         n_classes=plan.n_classes,

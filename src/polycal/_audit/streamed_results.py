@@ -35,9 +35,12 @@ _TEST_CELLS = 1 << 10
 Names = tuple[str, ...] | None
 
 
-def findings_of(judged: Bundle, found: Mapping[str, Witness], alpha: float) -> tuple[Finding, ...]:
+def findings_of(plan: StreamPlan, judged: Bundle, found: Mapping[str, Witness]) -> tuple[Finding, ...]:
     """One finding per witness, the largest proven error first."""
-    certificates: list[Certificate] = [judged.finish(f"certificate {source}") for source in found]
+    states = [judged.states[f"certificate {source}"] for source in found]
+    certificates: list[Certificate] = map_threads(
+        lambda state: state.finish(), states, plan.proof_threads(judged.n_judge)
+    )
     adjusted = holm([c.p_value for c in certificates])
     findings = [
         Finding(
@@ -45,7 +48,7 @@ def findings_of(judged: Bundle, found: Mapping[str, Witness], alpha: float) -> t
             witness=certificate.witness,
             certificate=certificate,
             adjusted_p_value=p_value,
-            significant=p_value <= alpha,
+            significant=p_value <= plan.alpha,
             reading=judged.finish(f"reading {source}"),
             detectable=detectable(certificate, len(certificates)),
         )

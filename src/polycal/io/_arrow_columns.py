@@ -90,12 +90,23 @@ def _read_columns(table: Table, names: tuple[str, ...], max_bytes: int) -> NDArr
     dtype = _dtype_of(table.schema, names)
     out = _allocate(table.n_rows, len(names), dtype, max_bytes)
     for start, batch in _numbered_batches(table, names):
-        rows = out[start : start + batch.num_rows]
-        for j, name in enumerate(names):
-            column = batch.column(name)
-            _refuse_null(column, name, start)
-            rows[:, j] = np.asarray(column)
+        for name in names:
+            _refuse_null(batch.column(name), name, start)
+        if batch.num_rows == table.n_rows:
+            out = _side_by_side(batch, names, dtype)
+        else:
+            out[start : start + batch.num_rows] = _side_by_side(batch, names, dtype)
     return out
+
+
+def _side_by_side(batch: Any, names: tuple[str, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Columns without gaps as one array."""
+    columns = [batch.column(name) for name in names]
+    if len({str(column.type) for column in columns}) > 1:
+        return np.stack([np.asarray(column, dtype) for column in columns], axis=1)
+    # In one call, so that threads need not take turns at every column.
+    matrix: NDArray[Any] = batch.select(list(names)).to_tensor(row_major=True).to_numpy()
+    return matrix.astype(dtype, copy=False)
 
 
 def _read_lists(table: Table, max_bytes: int) -> NDArray[Any]:

@@ -19,6 +19,7 @@ from polycal.io._parquet import OpenParquet, open_parquet
 from polycal.io._places import Place
 from polycal.io._raw import Classes, RawPredictions
 from polycal.io._table import labels_from_codes
+from polycal.storage.archive import read_rows
 
 # Other formats are read whole: their files must be smaller than the memory, by what unpacking and checking take.
 _WHOLE_SHARE = 4
@@ -45,23 +46,21 @@ class ChunkReader(ABC):
 
 
 class NpyReader(ChunkReader):
-    """A mapped array, read by slices. Mapped anew for each, because pages seen count as memory until unmapped."""
+    """An array on this machine, read by slices."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def classes(self) -> Classes | None:
         """Those of the columns."""
-        raw = self._slice(0, 1)
+        raw = read_npy(self.path, 0)
         return raw.classes if raw.proba.shape[0] else None
 
     def unread_chunks(self, n_rows: int) -> Iterator[UnreadChunk]:
         """Slices."""
-        for start in range(0, int(read_npy(self.path, 0).proba.shape[0]), n_rows):
-            yield start, partial(self._slice, start, start + n_rows)
-
-    def _slice(self, start: int, stop: int) -> RawPredictions:
-        return _rows_of(read_npy(self.path, 0), slice(start, stop), np.array)
+        raw = read_npy(self.path, 0)
+        for start in range(0, raw.proba.shape[0], n_rows):
+            yield start, partial(_rows_of, raw, slice(start, start + n_rows), read_rows)
 
 
 class WholeReader(ChunkReader):
@@ -132,10 +131,16 @@ def _read_batch(batch: Any, code: LabelCode | None) -> RawPredictions:
     return replace(raw, labels=None if code is None else code.encode(batch.column("label")))
 
 
+def _view(array: NDArray[Any], rows: slice) -> NDArray[Any]:
+    return array[rows]
+
+
 def _rows_of(
-    raw: RawPredictions, rows: slice, copy: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    raw: RawPredictions,
+    rows: slice,
+    cut: Callable[[NDArray[Any], slice], NDArray[Any]] = _view,
 ) -> RawPredictions:
-    """Some rows, as views or copies."""
+    """Some rows, as views or read from a file."""
 
     def part(name: str, array: NDArray[Any] | None) -> NDArray[Any] | None:
         if array is None:
@@ -145,11 +150,11 @@ def _rows_of(
             raise ValueError(
                 f"{name} has shape {array.shape} but y_proba has {raw.proba.shape[0]} rows; give one entry per row."
             )
-        return copy(array[rows])
+        return cut(array, rows)
 
     return replace(
         raw,
-        proba=copy(raw.proba[rows]),
+        proba=cut(raw.proba, rows),
         labels=part("y_true", raw.labels),
         sample_weight=part("sample_weight", raw.sample_weight),
         evaluation=part("evaluation", raw.evaluation),

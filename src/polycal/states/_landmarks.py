@@ -59,8 +59,7 @@ def choose_landmarks(sample: Sample, n_random: int = 400) -> Floats:
     most of a thousand of them.
     """
     top = np.argmax(sample.proba, axis=1)
-    used, place = np.unique(top, return_inverse=True)
-    means = np.zeros((used.size, sample.n_classes))
-    np.add.at(means, place, sample.proba)
-    means /= np.bincount(place)[:, None]
+    order = np.argsort(top, kind="stable")
+    alike = np.split(order, np.flatnonzero(np.diff(top[order])) + 1)
+    means = [sample.proba[rows].mean(axis=0, dtype=np.float64) for rows in alike]
     return np.concatenate([means, sample.proba[:n_random]]).astype(np.float32)

@@ -62,6 +62,30 @@ def map_npy(path: Path) -> NDArray[Any]:
     return array
 
 
+def read_rows(array: NDArray[Any], rows: slice) -> NDArray[Any]:
+    """Consecutive rows of an array that `map_npy` has mapped, read from its file into memory of their own.
+
+    Pages seen through a map count as memory until it is unmapped, bring the process down if the file has been cut
+    since, and make threads wait for each other.
+    """
+    by_rows = array.flags.c_contiguous
+    if not isinstance(array, np.memmap) or array.filename is None or not (by_rows or array.ndim == 2):
+        return np.array(array[rows])
+    start, stop, _ = rows.indices(array.shape[0])
+    place = array.offset + start * array.strides[0]
+    if by_rows:
+        return _read_run(array, place, (stop - start, *array.shape[1:]))
+    places = [place + column * array.strides[1] for column in range(array.shape[1])]
+    return np.stack([_read_run(array, place, (stop - start,)) for place in places], axis=1)
+
+
+def _read_run(array: Any, place: int, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Numbers that follow each other in the file of a mapped array."""
+    with readable(_NPY):
+        run: NDArray[Any] = np.fromfile(array.filename, array.dtype, math.prod(shape), offset=place)
+        return run.reshape(shape)
+
+
 def _check_names(archive: zipfile.ZipFile) -> None:
     """Refuse a damaged list of members, in which an optional array may have vanished unseen."""
     names = archive.namelist()
