@@ -32,12 +32,7 @@ class Store:
 
     def __init__(self, path, key):
         self.path, self.key = Path(path), tuple(key)
-        self._rows = {}
-        if self.path.exists():
-            for line in self.path.read_text().splitlines():
-                row = _parse(line)
-                if row is not None:
-                    self._rows[self._key_of(row)] = row
+        self._rows = self._read()
 
     @property
     def rows(self):
@@ -62,9 +57,18 @@ class Store:
         self.path.unlink(missing_ok=True)
 
     def compact(self):
-        """Write the file anew: sorted, one line for each key."""
+        """Write the file anew: sorted, one line for each key, with what other runs have added since."""
+        self._rows = self._read()
         if self._rows:
-            self.path.write_text("".join(map(_line, self.rows)))
+            whole = self.path.with_suffix(".whole")
+            whole.write_text("".join(map(_line, self.rows)))
+            whole.replace(self.path)
+
+    def _read(self):
+        """The rows of the file, by key."""
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        rows = [row for row in map(_parse, lines) if row is not None]
+        return {self._key_of(row): row for row in rows}
 
     def _key_of(self, row):
         return tuple(row[field] for field in self.key)

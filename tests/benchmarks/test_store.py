@@ -16,6 +16,15 @@ def test_rows_are_there_when_a_run_goes_on(path):
     assert later.find(a="x", b=2) is None
 
 
+def test_two_runs_at_once_keep_the_rows_of_both(path):
+    one, other = Store(path, ("a",)), Store(path, ("a",))
+    one.add({"a": 1})
+    other.add({"a": 2})
+    one.compact()
+    assert [row["a"] for row in Store(path, ("a",)).rows] == [1, 2]
+    assert list(path.parent.iterdir()) == [path]
+
+
 def test_the_last_row_of_a_key_counts_and_compacting_keeps_only_it(path):
     store = Store(path, ("a",))
     for value in (2, 1):
