@@ -18,7 +18,7 @@ PredictionsArgument = Annotated[
     str, typer.Argument(metavar="PREDS", help="Predictions, with labels or without: .npz, .npy, .csv, ...")
 ]
 OutOption = Annotated[
-    Path, typer.Option("--out", metavar="OUT", help="The file to write; its suffix is the format.")
+    str, typer.Option("--out", metavar="OUT", help="The file to write; its suffix is the format.")
 ]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -164,16 +165,10 @@ def write_predictions(
     ...     read_predictions(path).labels
     array([1, 0])
     """
-    path = local_path(path, "path")
-    with named(path):
-        file_format = format_of(path)
+    place, file_format = _writable(path, "path")
     raw = _checked(y_true, y_proba, sample_weight, class_names, evaluation)
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file to write")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
-    with named(path):
-        file_format.write(path, raw)
+    with named(place):
+        file_format.write(place, raw)
 
 
 def map_predictions(
@@ -188,11 +183,13 @@ def map_predictions(
     Labels, weights, class names and the mark of the evaluation part stay, where the file has them. Returns the number
     of rows.
     """
+    # Before the work, not after it.
+    target, _ = _writable(out, "out")
     place, _, raw = _read(path, max_bytes)
     with named(place):
         proba, names = check_proba(raw.proba, class_names=raw.class_names, from_logits=raw.from_logits)
     write_predictions(
-        out,
+        target,
         raw.labels,
         function(proba, names),
         sample_weight=raw.sample_weight,
@@ -200,6 +197,18 @@ def map_predictions(
         evaluation=raw.evaluation,
     )
     return int(proba.shape[0])
+
+
+def _writable(path: _typing.Path, name: str) -> tuple[Path, Format]:
+    """The place of a file to write, and its format."""
+    place = local_path(path, name)
+    with named(place):
+        file_format = format_of(place)
+    if place.is_dir():
+        raise IsADirectoryError(f"{place} is a folder; give the name of a file to write")
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"{place} cannot be written: there is no folder {place.parent}")
+    return place, file_format
 
 
 def _read(path: _typing.Path, max_bytes: int) -> tuple[Place, Format, RawPredictions]:
