@@ -75,6 +75,13 @@ def for_all_classes(out, seen, k):
     return full
 
 
+def among(proba, seen):
+    """Predictions given that the class is one of some; equal shares where these have no probability."""
+    part = proba[:, seen]
+    total = part.sum(axis=1, keepdims=True)
+    return np.where(total > 0, part, 1.0) / np.where(total > 0, total, seen.size)
+
+
 def logs(proba):
     """Logarithms of probabilities, exact zeros taken as a tiny number."""
     return np.log(np.maximum(proba, SMALLEST))
@@ -188,14 +195,18 @@ def _scikit_learn(method):
         from sklearn.calibration import CalibratedClassifierCV
         from sklearn.frozen import FrozenEstimator
 
-        frozen = FrozenEstimator(identity_classifier(proba.shape[1]))
-        return fitted(CalibratedClassifierCV(frozen, method=method), proba, labels)
+        seen, positions = np.unique(labels, return_inverse=True)
+        frozen = FrozenEstimator(identity_classifier(seen.size))
+        model = CalibratedClassifierCV(frozen, method=method).fit(among(proba, seen), positions)
+        return lambda new: for_all_classes(model.predict_proba(among(new, seen)), seen, proba.shape[1])
 
     return fit
 
 
 for _method in ("temperature", "isotonic", "sigmoid"):
-    register(f"scikit-learn {_method}", "scikit-learn")(_scikit_learn(_method))
+    register(f"scikit-learn {_method}", "scikit-learn", note="classes without a row to fit on get 0")(
+        _scikit_learn(_method)
+    )
 
 
 @register("scikit-learn logistic", "scikit-learn", note="LogisticRegression of the log-probabilities")

@@ -1,0 +1,22 @@
+"""Calls into peers, as far as the peer is installed beside polycal."""
+
+import numpy as np
+import pytest
+from benchmarks.peers.recalibrators import RECALIBRATORS, among
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("method", ["temperature", "isotonic", "sigmoid"])
+def test_scikit_learn_may_miss_a_class_in_the_calibration_part(method):
+    proba = RNG.dirichlet(np.ones(4), 300)
+    labels = np.where(proba[:, [0, 1, 3]].argmax(axis=1) == 2, 3, proba[:, [0, 1, 3]].argmax(axis=1))
+    out = RECALIBRATORS[f"scikit-learn {method}"].fit(proba, labels)(proba[:50])
+    np.testing.assert_allclose(out.sum(axis=1), 1)
+    assert (out[:, 2] == 0).all()
+    assert (out[:, [0, 1, 3]].argmax(axis=1) == proba[:50, [0, 1, 3]].argmax(axis=1)).mean() > 0.8
+
+
+def test_predictions_among_some_classes():
+    proba = np.array([[0.2, 0.3, 0.5], [0.0, 1.0, 0.0]])
+    np.testing.assert_allclose(among(proba, np.array([0, 2])), [[0.2 / 0.7, 0.5 / 0.7], [0.5, 0.5]])
