@@ -198,15 +198,23 @@ def _scikit_learn(method):
         seen, positions = np.unique(labels, return_inverse=True)
         frozen = FrozenEstimator(identity_classifier(seen.size))
         model = CalibratedClassifierCV(frozen, method=method).fit(among(proba, seen), positions)
-        return lambda new: for_all_classes(model.predict_proba(among(new, seen)), seen, proba.shape[1])
+
+        def predict(new):
+            out = np.array(new, dtype=float)
+            out[:, seen] = model.predict_proba(among(new, seen)) * out[:, seen].sum(axis=1, keepdims=True)
+            return out
+
+        return predict
 
     return fit
 
 
 for _method in ("temperature", "isotonic", "sigmoid"):
-    register(f"scikit-learn {_method}", "scikit-learn", note="classes without a row to fit on get 0")(
-        _scikit_learn(_method)
-    )
+    register(
+        f"scikit-learn {_method}",
+        "scikit-learn",
+        note="classes without a row to fit on keep their probability",
+    )(_scikit_learn(_method))
 
 
 @register("scikit-learn logistic", "scikit-learn", note="LogisticRegression of the log-probabilities")
