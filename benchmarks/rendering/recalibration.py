@@ -6,6 +6,7 @@ import numpy as np
 
 from benchmarks import ranking
 from benchmarks.rendering import markdown
+from benchmarks.rendering.figures import MOST
 
 WORST_SUBSET = (
     "smooth calibration error of the worst subset of the classes: found on one half of the evaluation part by "
@@ -59,6 +60,7 @@ def recalibration_part(rows):
         f"{len(complete)} methods, {len(names)} sets of real predictions, {splits} of each. {SPLITS}",
         RANKS,
         "![Average ranks of the methods](images/leaderboard.png)",
+        *([f"The figure shows the first {MOST} in log loss, the table all."] if len(complete) > MOST else []),
         rank_table(rows),
         "What the columns are:",
         "\n".join(f"- **{title}**: {meaning}." for title, _, meaning in COLUMNS.values()),
