@@ -4,8 +4,9 @@ import argparse
 from pathlib import Path
 
 from benchmarks import detecting, floors, machine, measuring, recalibration, report
+from benchmarks.data import is_own_data
 from benchmarks.peers.environments import RECIPES, environment
-from benchmarks.store import keep_out_of_git, results_folder
+from benchmarks.store import FOLDER, keep_out_of_git, results_folder
 
 # Each returns what it could not run, with the reason.
 SECTIONS = {"recalibration": recalibration.main, "measuring": measuring.main, "detecting": detecting.main}
@@ -39,23 +40,48 @@ def parse(arguments=None):
         parser.error(
             f"no section called {', '.join(sorted(unknown))}; choose from {', '.join([*SECTIONS, *OTHERS])}"
         )
-    options.results = results_folder(options.quick) if options.results is None else options.results
+    if options.seeds is not None and options.seeds < 1:
+        parser.error(f"--seeds must be 1 or more; got {options.seeds}")
+    if options.time_limit is not None and options.time_limit <= 0:
+        parser.error(f"--time-limit must be positive; got {options.time_limit}")
     return options
 
 
 def main(arguments=None):
-    """Run the sections asked for."""
+    """Run the sections asked for; what goes wrong is said in one line."""
     options = parse(arguments)
+    try:
+        run(options)
+    except ValueError as error:
+        raise SystemExit(f"benchmarks: {error}") from error
+    except KeyboardInterrupt:
+        raise SystemExit("benchmarks: interrupted; the same command goes on from here") from None
+
+
+def prepared_folder(options):
+    """Where results are kept; only those of the page are kept in version control."""
+    if options.results is not None:
+        return options.results
+    folder = results_folder(options.quick, own=is_own_data())
+    if folder != FOLDER:
+        keep_out_of_git(folder)
+        print(f"results are kept in {folder}")
+    return folder
+
+
+def run(options):
+    """Run the sections, one after another."""
     wanted = options.sections or [*SECTIONS, "report"]
-    if options.quick:
-        keep_out_of_git(options.results)
+    options.results = prepared_folder(options)
     if "install" in wanted:
         for name in RECIPES:
             made = environment(name)
             print(name, made.versions, made.missing or "complete", sep="\n  ")
-    for name, run in SECTIONS.items():
+    for name, run_section in SECTIONS.items():
         if name in wanted:
-            missing = run(options)
+            # Also where it is interrupted.
+            machine.record(name, {}, options.results)
+            missing = run_section(options)
             machine.record(name, missing, options.results)
             for peer, reason in missing.items():
                 print(f"missing: {peer}: {reason}")

@@ -5,6 +5,7 @@
 ``shared/data`` beside the repository.
 """
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,15 @@ class PredictionSet:
         """Rows to fit on times classes."""
         return self._read("calibration").proba.size
 
+    @property
+    def fingerprint(self):
+        """A short hash of the predictions and labels of both parts."""
+        digest = hashlib.sha256()
+        for part in (self._read("calibration"), self._read("evaluation")):
+            digest.update(np.ascontiguousarray(part.proba).tobytes())
+            digest.update(part.labels.tobytes())
+        return digest.hexdigest()[:12]
+
     def split(self, seed=0):
         """The two parts: the file's own for seed 0, else all rows parted anew at random in the same sizes."""
         parts = [self._read(part) for part in ("calibration", "evaluation")]
@@ -77,11 +87,19 @@ def prediction_sets(names=None, folder=None):
         sets = [PredictionSet("fashion_mlp")]
     else:
         sets = [PredictionSet(path.stem, path) for path in sorted(folder.glob("*.npz"))]
+        if not sets:
+            raise ValueError(f"there is no .npz file in {folder}.")
     known = {s.name: s for s in sets}
     unknown = sorted(set(names or ()) - set(known))
     if unknown:
         raise ValueError(f"no set called {', '.join(unknown)}; there are {', '.join(known)}.")
     return [known[name] for name in names] if names else sets
+
+
+def is_own_data():
+    """Whether the predictions are others than those of the page."""
+    given = data_folder()
+    return given is not None and given.resolve() != DEFAULT_FOLDER.resolve()
 
 
 def data_folder():

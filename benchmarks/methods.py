@@ -121,9 +121,20 @@ def peer_methods(*, create=True):
     return found, missing
 
 
-def select(methods, patterns):
-    """The methods whose name matches one of the patterns (``*`` stands for anything)."""
-    return [m for m in methods if any(fnmatch(m.name.lower(), pattern.lower()) for pattern in patterns)]
+def select(methods, patterns, missing=()):
+    """The methods whose name matches one of the patterns (``*`` stands for anything).
+
+    A pattern that matches neither one of them nor one of those that are missing is an error.
+    """
+    names = [*(method.name for method in methods), *missing]
+    for pattern in patterns:
+        if not any(_matches(name, pattern) for name in names):
+            raise ValueError(f"no method is called {pattern!r}; there are {', '.join(sorted(names))}.")
+    return [m for m in methods if any(_matches(m.name, pattern) for pattern in patterns)]
+
+
+def _matches(name, pattern):
+    return fnmatch(name.lower(), pattern.lower())
 
 
 @cache

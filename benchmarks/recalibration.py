@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import polycal
 from benchmarks import judging
 from benchmarks.data import prediction_sets
 from benchmarks.methods import QUICK, own_methods, peer_methods, select, source_fingerprint
@@ -18,13 +19,27 @@ def main(options):
     """Run what is not in the results yet, and say what is missing."""
     own, own_missing = own_methods()
     peers, peers_missing = peer_methods(create=not options.no_install)
-    methods = select([*own, *peers], options.methods or (QUICK if options.quick else ("*",)))
-    sets = prediction_sets(options.sets or (quick_names() if options.quick else None))
+    missing = {**own_missing, **peers_missing}
+    methods = select([*own, *peers], options.methods or (QUICK if options.quick else ("*",)), missing)
+    sets, unreadable = readable(prediction_sets(options.sets or (quick_names() if options.quick else None)))
     seeds = range(options.seeds or (1 if options.quick else 5))
     limits = Limits(options.time_limit or (60 if options.quick else 180))
     store = Store(options.results / "recalibration.jsonl", KEY)
     run(sets, methods, seeds, store, limits=limits, force=options.force)
-    return {**own_missing, **peers_missing}
+    return {**missing, **unreadable}
+
+
+def readable(sets):
+    """The sets that can be read, and the others with the reason."""
+    good, bad = [], {}
+    for prediction_set in sets:
+        try:
+            prediction_set.split()
+        except (ValueError, OSError) as error:
+            bad[f"the predictions {prediction_set.name}"] = str(error)
+        else:
+            good.append(prediction_set)
+    return good, bad
 
 
 def quick_names():
@@ -54,8 +69,11 @@ def run(sets, methods, seeds, store, *, limits=DEFAULT_LIMITS, force=False, star
         From a method to a context in which it can be tried, instead of `Trial`.
     """
     warn_of_stale(store.rows, methods)
+    # What was too slow is not tried again; rows that are to be made anew do not say what is.
+    known_slow = [] if force else [row for row in store.rows if is_slow(row)]
     for prediction_set in smallest_first(sets):
-        name = prediction_set.name
+        name, data = prediction_set.name, prediction_set.fingerprint
+        discard_others(store, name, data)
         to_do = {
             method: [seed for seed in seeds if force or not is_done(store, name, seed, method, limits)]
             for method in methods
@@ -68,8 +86,10 @@ def run(sets, methods, seeds, store, *, limits=DEFAULT_LIMITS, force=False, star
             for method in filter(to_do.get, methods):
                 with (start or Trial)(method) as trial:
                     for seed in to_do[method]:
-                        row = one_row(name, seed, method, inputs[seed], store, limits, trial)
+                        row = {"set": name, "seed": seed, "method": method.name, "data": data}
+                        row = one_row(row, method, inputs[seed], known_slow, limits, trial)
                         store.add(row)
+                        known_slow += [row] * is_slow(row)
                         print(describe(row), flush=True)
     store.compact()
 
@@ -92,25 +112,33 @@ def smallest_first(sets):
 def is_done(store, name, seed, method, limits):
     """Whether there is a row to keep: also of a failure, but not of a shorter time limit."""
     row = store.find(set=name, seed=seed, method=method.name)
-    return row is not None and not (row["status"] == "time limit" and row["limit_seconds"] < limits.seconds)
+    return row is not None and row.get("limit_seconds", limits.seconds) >= limits.seconds
 
 
-def one_row(name, seed, method, given, store, limits, trial):
+def discard_others(store, name, data):
+    """Forget rows of a set that were made of other predictions: a table is of one set."""
+    others = [row for row in store.rows if row["set"] == name and row.get("data", data) != data]
+    if others:
+        print(f"{name} has changed since {len(others)} rows were made of it; they are made again")
+        store.discard(others)
+
+
+def one_row(row, method, given, known_slow, limits, trial):
     """Fit, predict and judge; whatever goes wrong is in the row."""
     evaluation, n_calibration, path = given
     row = {
-        "set": name,
-        "seed": seed,
-        "method": method.name,
+        **row,
         "k": evaluation.n_classes,
         "n_calibration": n_calibration,
         "n_evaluation": evaluation.n_samples,
     }
-    slow = too_slow_before(row, store.rows, limits)
+    if method.is_ours:
+        row["version"] = own_version()
+    slow = too_slow_before(row, known_slow, limits)
     if slow is not None:
-        where = "another split" if slow["set"] == name else f"{slow['set']}, which is not larger"
-        error = f"not finished after {slow['limit_seconds']:g} s on {where}, so not tried here"
-        return {**row, "status": "time limit", "error": error, "limit_seconds": limits.seconds}
+        where = "another split" if slow["set"] == row["set"] else f"{slow['set']}, which is not larger"
+        error = f"not finished after {slow['limit_seconds']:g} s on {where}"
+        return {**row, "status": "skipped", "error": error, "limit_seconds": limits.seconds}
     result = trial.run(path, limits)
     out = result.pop("output", None)
     row.update(result)
@@ -119,10 +147,11 @@ def one_row(name, seed, method, given, store, limits, trial):
     if row["status"] == "ok":
         try:
             proba, note = judging.as_proba(out, evaluation.proba.shape)
+            judged = judging.judge(evaluation.labels, proba, row["seed"])
         except ValueError as error:
             return {**row, "status": "failed", "error": str(error)}
         row.update({"note": note} if note else {})
-        row.update(judging.judge(evaluation.labels, proba, seed))
+        row.update(judged)
     return row
 
 
@@ -140,19 +169,30 @@ class Trial:
         self._worker.__exit__(*error)
 
     def run(self, given, limits):
-        """The worker's result; that of our own methods says which sources made it."""
+        """The worker's result."""
         job = {"task": "recalibrate", "method": self._method.call, "package": self._method.package}
         result = self._worker.run(job, given, limits)
         if self._method.is_ours and "version" in result:
-            result["version"] += f"+{source_fingerprint()}"
+            result["version"] = own_version()
         return result
 
 
-def too_slow_before(row, rows, limits):
+def own_version():
+    """The version of polycal, and which sources these are."""
+    return f"{polycal.__version__}+{source_fingerprint()}"
+
+
+def is_slow(row):
+    """Whether a row is that of a method that was tried and did not finish."""
+    return row["status"] == "time limit"
+
+
+def too_slow_before(row, known_slow, limits):
     """A row where the method had as much time, as little to do, and did not finish; None if there is none."""
     sizes = ("k", "n_calibration", "n_evaluation")
-    slow = (other for other in rows if other["status"] == "time limit" and other["method"] == row["method"])
-    for other in slow:
+    for other in known_slow:
+        if other["method"] != row["method"]:
+            continue
         if other["limit_seconds"] >= limits.seconds and all(other[size] <= row[size] for size in sizes):
             return other
     return None

@@ -2,15 +2,16 @@
 
 import json
 import math
+import os
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "results"
 DIGITS = 6
 
 
-def results_folder(quick):
-    """Where results are kept: those of quick runs apart."""
-    return FOLDER / "quick" if quick else FOLDER
+def results_folder(quick, *, own=False):
+    """Where results are kept: those of quick runs, and of predictions that are not those of the page, apart."""
+    return FOLDER / ("own" if own else "") / ("quick" if quick else "")
 
 
 def keep_out_of_git(folder):
@@ -48,8 +49,16 @@ class Store:
         row = {name: _rounded(value) for name, value in row.items()}
         self._rows[self._key_of(row)] = row
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a") as file:
-            file.write(_line(row))
+        with self.path.open("a+b") as file:
+            # A line that an interruption cut short must not take the next one with it.
+            is_cut = file.tell() and not _ends_with_newline(file)
+            file.write(b"\n" * is_cut + _line(row).encode())
+
+    def discard(self, rows):
+        """Forget some rows."""
+        for row in rows:
+            del self._rows[self._key_of(row)]
+        self._write()
 
     def clear(self):
         """Forget all rows."""
@@ -60,9 +69,13 @@ class Store:
         """Write the file anew: sorted, one line for each key, with what other runs have added since."""
         self._rows = self._read()
         if self._rows:
-            whole = self.path.with_suffix(".whole")
-            whole.write_text("".join(map(_line, self.rows)))
-            whole.replace(self.path)
+            self._write()
+
+    def _write(self):
+        """The file anew, in one piece."""
+        whole = self.path.with_suffix(".whole")
+        whole.write_text("".join(map(_line, self.rows)))
+        whole.replace(self.path)
 
     def _read(self):
         """The rows of the file, by key."""
@@ -72,6 +85,11 @@ class Store:
 
     def _key_of(self, row):
         return tuple(row[field] for field in self.key)
+
+
+def _ends_with_newline(file):
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
 
 
 def _parse(line):

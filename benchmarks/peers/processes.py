@@ -25,13 +25,16 @@ class Limits:
     Attributes
     ----------
     seconds : float
-        Wall-clock seconds of a job, with imports where it is the process's first.
+        Wall-clock seconds of a job, from the end of its warm-up.
     memory : int
         Bytes beyond what the imports took.
+    warm_up : float
+        Wall-clock seconds of what comes before: imports, compilation, and a first call on a tiny problem.
     """
 
     seconds: float = 300.0
     memory: int = 8 * GIBIBYTE
+    warm_up: float = 600.0
 
 
 DEFAULT_LIMITS = Limits()
@@ -84,7 +87,7 @@ class Worker:
         arrays : dict of str to ndarray, or path
             The input, or the ``.npz`` file that has it already.
         limits : Limits
-            Time and memory; the time of the first job includes imports.
+            Time and memory.
 
         Returns
         -------
@@ -105,19 +108,21 @@ class Worker:
             }
             file = folder / "job.json"
             file.write_text(json.dumps(job))
-            return self._wait(file, Path(job["result"]), Path(job["output"]), limits.seconds)
+            return self._wait(file, Path(job["result"]), Path(job["output"]), limits)
 
-    def _wait(self, file, result, output, seconds):
-        """Hand a job over and wait for its result, at most this long."""
-        end = monotonic() + seconds
+    def _wait(self, file, result, output, limits):
+        """Hand a job over and wait for its result, no longer than the limits allow."""
+        end, is_warm = monotonic() + limits.warm_up, False
         self._hand_over(file)
         while not result.exists():
             if self._process.poll() is not None:
                 # It may have written the result since.
                 return _read(result, output) if result.exists() else self._last_words()
+            if not is_warm and result.with_suffix(".warm").exists():
+                end, is_warm = monotonic() + limits.seconds, True
             if monotonic() > end:
                 self._stop()
-                return {"status": "time limit", "error": f"not finished after {seconds:g} s"}
+                return _too_late(limits, is_warm=is_warm)
             sleep(_PATIENCE)
         return _read(result, output)
 
@@ -166,6 +171,13 @@ class Worker:
             "status": "failed",
             "error": f"the process ended with {how} {''.join(said[-1:])}".strip()[:400],
         }
+
+
+def _too_late(limits, *, is_warm):
+    """The result of a job that had to be stopped; what a warm-up takes says nothing of larger problems."""
+    if is_warm:
+        return {"status": "time limit", "error": f"not finished after {limits.seconds:g} s"}
+    return {"status": "failed", "error": f"imports and a first call took more than {limits.warm_up:g} s"}
 
 
 def _read(result, output):

@@ -173,7 +173,13 @@ def _netcal(module, name, **options):
 
         model = getattr(import_module(f"netcal.{module}"), name)(**options)
         model.fit(proba, labels)
-        return lambda new: np.asarray(model.transform(new))
+
+        def predict(new):
+            out = np.asarray(model.transform(new))
+            # Of two classes it gives the second one's.
+            return np.stack([1 - out, out], axis=1) if out.ndim == 1 else out
+
+        return predict
 
     return fit
 

@@ -116,10 +116,11 @@ def tiny_problem():
 
 
 def warm_up(call, job):
-    """Make the first call, whose failure on a tiny problem means nothing."""
+    """Make the first call, whose failure on a tiny problem means nothing, and say that the clock may start."""
     if job["warm_up"]:
         with contextlib.suppress(Exception):
             call()
+    Path(job["result"]).with_suffix(".warm").touch()
 
 
 @contextlib.contextmanager

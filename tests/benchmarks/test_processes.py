@@ -41,6 +41,9 @@ import json, os, pathlib, sys, time
 
 for count, line in enumerate(sys.stdin, 1):
     job = json.loads(pathlib.Path(line.strip()).read_text())
+    if job["do"] == "warm up":
+        time.sleep(60)
+    pathlib.Path(job["result"]).with_suffix(".warm").touch()
     if job["do"] == "die":
         sys.exit(3)
     if job["do"] == "sleep":
@@ -107,7 +110,10 @@ def test_one_process_does_job_after_job_and_another_takes_over(tmp_path):
         assert second == {**first, "jobs": 2}
         assert "exit code 3" in worker.run({"do": "die"}, {})["error"]
         third = worker.run({"do": "count"}, {})
-        assert worker.run({"do": "sleep"}, {}, Limits(0.2))["status"] == "time limit"
+        late = worker.run({"do": "sleep"}, {}, Limits(0.2))
+        assert (late["status"], late["error"]) == ("time limit", "not finished after 0.2 s")
+        cold = worker.run({"do": "warm up"}, {}, Limits(60, warm_up=0.2))
+        assert (cold["status"], cold["error"]) == ("failed", "imports and a first call took more than 0.2 s")
         fourth = worker.run({"do": "count"}, {})
     assert third["jobs"] == fourth["jobs"] == 1
     assert len({first["process"], third["process"], fourth["process"]}) == 3
@@ -117,8 +123,8 @@ def test_a_slow_process_is_stopped_and_reported(tmp_path):
     script = tmp_path / "slow.py"
     script.write_text("import time\ntime.sleep(60)")
     start = time.monotonic()
-    result = run_job(sys.executable, {}, {}, Limits(0.5), worker=script)
-    assert result == {"status": "time limit", "error": "not finished after 0.5 s"}
+    result = run_job(sys.executable, {}, {}, Limits(0.5, warm_up=0.5), worker=script)
+    assert result == {"status": "failed", "error": "imports and a first call took more than 0.5 s"}
     assert time.monotonic() - start < 20
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from benchmarks.data import Split
+from benchmarks.data import Split, prediction_sets
 from benchmarks.methods import Method
 from benchmarks.peers.processes import Limits
 from benchmarks.store import Store
@@ -17,6 +17,7 @@ class FakeSet:
     def __init__(self, name="fake", n=60):
         self.name, self.n = name, n
         self.n_cells = 3 * n
+        self.fingerprint = "abc"
 
     def split(self, seed):
         rng = np.random.default_rng(seed)
@@ -99,8 +100,7 @@ def test_a_method_that_was_too_slow_is_not_tried_on_other_splits(store, attempts
     assert attempts.made == ["slow"]
     first, second = store.rows
     assert first["error"] == "not finished after 5 s"
-    assert second["status"] == "time limit"
-    assert "another split" in second["error"]
+    assert (second["status"], second["error"]) == ("skipped", "not finished after 5 s on another split")
 
 
 def test_a_method_that_was_too_slow_is_not_tried_on_larger_sets(store, attempts):
@@ -108,7 +108,7 @@ def test_a_method_that_was_too_slow_is_not_tried_on_larger_sets(store, attempts)
     assert attempts.made == ["slow"]
     large, small = store.rows
     assert small["error"] == "not finished after 5 s"
-    assert large["error"] == "not finished after 5 s on small, which is not larger, so not tried here"
+    assert large["error"] == "not finished after 5 s on small, which is not larger"
     run(["slow"], store, attempts, sets=[FakeSet("tiny", 40)])
     assert attempts.made == ["slow", "slow"]
 
@@ -119,6 +119,45 @@ def test_more_time_is_a_reason_to_try_again(store, attempts):
     assert len(attempts.made) == 1
     run(["slow"], store, attempts, seconds=10.0)
     assert len(attempts.made) == 2
+
+
+def test_what_was_skipped_is_no_evidence_and_what_is_forced_is_tried(store, attempts):
+    sets = [FakeSet("small", 50), FakeSet("large", 90), FakeSet("huge", 120)]
+    run(["slow"], store, attempts, sets=sets)
+    assert [row["error"] for row in store.rows if row["status"] == "skipped"] == [
+        "not finished after 5 s on small, which is not larger"
+    ] * 2
+    run(["slow"], store, attempts, sets=sets[1:2], force=True)
+    assert attempts.made == ["slow"] * 2
+    assert store.find(set="large", seed=0, method="slow")["status"] == "time limit"
+
+
+def test_rows_of_other_predictions_of_the_same_name_are_made_again(store, attempts, capsys):
+    run(["good", "new"], store, attempts)
+    changed = FakeSet()
+    changed.fingerprint = "other"
+    run(["good"], store, attempts, sets=[changed])
+    assert attempts.made == ["good", "new", "good"]
+    assert [(row["method"], row["data"]) for row in store.rows] == [("good", "other")]
+    assert "fake has changed since 2 rows were made of it" in capsys.readouterr().out
+
+
+def test_sets_that_cannot_be_read_are_named_and_left_out(tmp_path):
+    (tmp_path / "bad.npz").write_bytes(b"no archive")
+    proba = np.full((4, 2), 0.5)
+    np.savez(tmp_path / "good.npz", proba=proba, labels=[0, 1, 0, 1], evaluation=np.arange(4) > 1)
+    good, bad = recalibration.readable(prediction_sets(folder=tmp_path))
+    assert [s.name for s in good] == ["good"]
+    assert "bad.npz" in bad["the predictions bad"]
+
+
+def test_too_few_rows_to_judge_are_a_failure(store, attempts, monkeypatch):
+    def judge(*_):
+        raise ValueError("one row is too few")
+
+    monkeypatch.setattr(recalibration.judging, "judge", judge)
+    run(["good"], store, attempts)
+    assert (store.rows[0]["status"], store.rows[0]["error"]) == ("failed", "one row is too few")
 
 
 def test_rows_of_other_sources_are_pointed_out(capsys):

@@ -16,6 +16,16 @@ def test_rows_are_there_when_a_run_goes_on(path):
     assert later.find(a="x", b=2) is None
 
 
+def test_a_line_that_was_cut_short_does_not_take_the_next_one_with_it(path):
+    Store(path, ("a",)).add({"a": 1})
+    with path.open("a") as file:
+        file.write('{"a": 2, "b')
+    store = Store(path, ("a",))
+    store.add({"a": 3})
+    store.compact()
+    assert [row["a"] for row in Store(path, ("a",)).rows] == [1, 3]
+
+
 def test_two_runs_at_once_keep_the_rows_of_both(path):
     one, other = Store(path, ("a",)), Store(path, ("a",))
     one.add({"a": 1})
