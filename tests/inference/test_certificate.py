@@ -9,6 +9,7 @@ from polycal._generators import make_calibrated, make_cat_and_dog, make_shifted_
 from polycal._validation import check_sample
 from polycal.inference.bounds import mean_lower_bound, mean_p_value
 from polycal.inference.certificate import certify, correlation_bound
+from polycal.states.certificate import CertificateState
 from polycal.witness._base import Witness
 
 
@@ -97,6 +98,20 @@ def test_class_names_and_logits():
         witness, ["b", "a"], np.log([[0.2, 0.3, 0.5]] * 2), class_names=["a", "b", "c"], from_logits=True
     )
     assert by_name.estimate == pytest.approx(certify(witness, [1, 0], [[0.2, 0.3, 0.5]] * 2).estimate)
+
+
+def test_classes_in_another_order_are_refused():
+    proba = np.random.default_rng(0).dirichlet(np.ones(3), 50)
+    labels = np.arange(50) % 3
+    witness = pc.SubsetAuditor().find_witness(labels, proba, class_names=["a", "b", "c"])
+    with pytest.raises(
+        ValueError, match="class 0 of the predictions is 'c' but was 'a' where the witness was found"
+    ):
+        certify(witness, labels, proba, class_names=["c", "b", "a"])
+    with pytest.raises(ValueError, match="class 0 of the predictions is 'c'"):
+        CertificateState(witness).update(labels, proba, class_names=["c", "b", "a"])
+    named = certify(witness, labels, proba, class_names=["a", "b", "c"])
+    assert named.estimate == certify(witness, labels, proba).estimate
 
 
 def test_bad_input():

@@ -71,14 +71,75 @@ def test_folders_patterns_and_lists(tmp_path, make_predictions):
         open_predictions(tmp_path / "empty")
 
 
-def test_labels_mean_what_they_mean_in_the_whole_file(tmp_path, monkeypatch):
-    # The classes are called 1 and 0; the labels 0, 1 and 2 are positions, because 2 is no name.
-    columns = {"label": [1, 1, 1, 1, 2], "1": [0.5] * 5, "0": [0.25] * 5, "x": [0.25] * 5}
+def test_classes_called_by_numbers_are_meant_by_name(tmp_path, monkeypatch):
+    # Labels 0 and 1 might be positions; in a file without the label 2 nobody could tell.
+    columns = {"label": [1, 1, 1, 0, 2], "1": [0.5] * 5, "0": [0.25] * 5, "x": [0.25] * 5}
     path = tmp_path / "odd.parquet"
     pq.write_table(pa.table(columns), path)
     files = small_chunks(open_predictions(path), monkeypatch, n_rows=2)
-    np.testing.assert_array_equal(gather(files)[0], pc.read_predictions(path).labels)
-    np.testing.assert_array_equal(gather(files)[0], [1, 1, 1, 1, 2])
+    for read in (gather, lambda files: pc.read_predictions(*files.paths)):
+        with pytest.raises(ValueError, match=r"odd\.parquet: label\[4\] is 2, which is not a class name"):
+            read(files)
+    pq.write_table(pa.table({**columns, "label": list("1110x")}), path)
+    np.testing.assert_array_equal(gather(files)[0], [0, 0, 0, 1, 2])
+    np.testing.assert_array_equal(pc.read_predictions(path).labels, [0, 0, 0, 1, 2])
+
+
+def test_an_odd_label_is_named_by_its_row_in_the_file(tmp_path):
+    columns = {"label": ["a"] * 800 + ["zzz"], "a": [0.5] * 801, "b": [0.5] * 801}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"label\[800\] is 'zzz'"):
+        list(open_predictions(tmp_path))
+    pq.write_table(pa.table({**columns, "label": [[0]] * 801}), tmp_path / "a.parquet")
+    with pytest.raises(
+        ValueError, match=r"a\.parquet: column 'label' holds list<.*>; give one value per row"
+    ):
+        list(open_predictions(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        (("0", "1", "2"), ("2", "1", "0")),
+        (("2", "1", "0"), ("0", "1", "2")),
+        (("0", "1", "2"), ("a", "b", "c"), ("c", "b", "a")),
+    ],
+)
+def test_classes_in_another_order_are_refused_wherever_names_first_appear(columns, tmp_path):
+    for number, names in enumerate(columns):
+        row = dict(zip(names, [[0.5], [0.25], [0.25]], strict=True))
+        pq.write_table(pa.table({"label": [names[0]], **row}), tmp_path / f"{number}.parquet")
+    with pytest.raises(ValueError, match=rf"{len(columns) - 1}\.parquet: class 0 of the chunk is"):
+        open_predictions(tmp_path)
+
+
+def test_the_names_of_any_file_are_those_of_all(tmp_path):
+    np.savez(tmp_path / "a.npz", proba=[[0.5, 0.5]], labels=[1])
+    np.savez(tmp_path / "b.npz", proba=[[0.5, 0.5]], labels=["cat"], class_names=["cat", "dog"])
+    files = open_predictions(tmp_path)
+    assert files.class_names == ("cat", "dog")
+    np.testing.assert_array_equal(gather(files)[0], [1, 0])
+
+
+def test_parts_must_be_marked_by_booleans(tmp_path, predictions):
+    marks = np.arange(predictions.labels.size) % 2
+    np.savez(tmp_path / "a.npz", proba=predictions.proba, labels=predictions.labels, evaluation=marks)
+    with pytest.raises(ValueError, match="evaluation must be one boolean per row"):
+        list(open_predictions(tmp_path, part="evaluation"))
+
+
+def test_probabilities_of_the_second_of_two_classes(tmp_path, monkeypatch):
+    second = np.linspace(0, 1, 20)
+    np.save(tmp_path / "a.npy", second)
+    np.save(tmp_path / "a.labels.npy", np.arange(20) % 2)
+    files = small_chunks(open_predictions(tmp_path), monkeypatch)
+    assert files.n_classes == 2
+    np.testing.assert_array_equal(gather(files)[1], np.stack([1 - second, second], axis=1))
+    np.save(tmp_path / "a.npy", np.float64(0.5))
+    with pytest.raises(
+        ValueError, match=r"a\.npy: the probabilities must have shape \(n, k\); got shape \(\)"
+    ):
+        open_predictions(tmp_path)
 
 
 def test_lists_and_parts(tmp_path, monkeypatch):

@@ -12,6 +12,8 @@ from tests.strategies import samples
 import polycal as pc
 from polycal.states._base import State
 from polycal.states._loading import rebuild_state
+from polycal.states.classes import ClassesState
+from polycal.states.question import QuestionState
 
 every_state = pytest.mark.parametrize("name", MAKERS)
 
@@ -145,3 +147,17 @@ def test_a_damaged_state_is_refused():
 
 def test_states_print():
     assert repr(MAKERS["scores"](2).update([0], [0.5])) == "ScoreState(n_samples=1, n_classes=2)"
+
+
+def test_what_refuses_to_merge_stays_as_it_was():
+    empty = ClassesState(resolution=0.1)
+    with pytest.raises(ValueError, match="different parameters"):
+        empty.merge(ClassesState(resolution=0.2).update([0], [[0.2, 0.3, 0.5]]))
+    assert empty.n_classes is None
+    assert empty.update([0], [[0.2, 0.8]]).n_classes == 2
+
+
+def test_names_are_remembered_before_the_first_row(tmp_path):
+    QuestionState(["dog"], class_names=["cat", "dog"]).save(tmp_path / "a.polycal")
+    loaded = pc.load(tmp_path / "a.polycal").update([1, 0], [[0.2, 0.8], [0.6, 0.4]])
+    assert loaded.finish().predicted == pytest.approx(0.6)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Ints
-from polycal.io._arrow_columns import Table, column_classes, columns_of, has_lists, read_table
+from polycal.io._arrow_columns import Table, column_classes, columns_of, has_lists, pyarrow, read_table
 from polycal.io._files import remote_room
 from polycal.io._formats import format_of
 from polycal.io._npz import read_npy
@@ -54,7 +54,8 @@ class NpyReader(ChunkReader):
     def classes(self) -> Classes | None:
         """Those of the columns."""
         raw = read_npy(self.path, 0)
-        return raw.classes if raw.proba.shape[0] else None
+        classes = raw.classes
+        return classes if raw.proba.shape[0] else None
 
     def unread_chunks(self, n_rows: int) -> Iterator[UnreadChunk]:
         """Slices."""
@@ -179,18 +180,34 @@ def _label_code(parquet: OpenParquet) -> LabelCode | None:
     """What the labels of a file mean: names or positions, which only all of them together can tell."""
     if "label" not in parquet.schema.names or not parquet.n_rows:
         return None
-    values: dict[Any, None] = {}
+    if pyarrow().types.is_nested(parquet.schema.field("label").type):
+        raise ValueError(f"column 'label' holds {parquet.schema.field('label').type}; give one value per row")
+    # The first row of each value.
+    rows: dict[Any, int] = {}
     start = 0
     for batch in parquet.batches(1 << 20, ["label"]):
         column = batch.column("label")
         if column.null_count:
             row = start + int(np.argmax(np.asarray(column.is_null())))
             raise ValueError(f"row {row}, column 'label' is null; drop the row or give it a value")
-        values.update(dict.fromkeys(column.unique().to_pylist()))
+        encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+        first = _first_places(np.asarray(encoded.indices), len(encoded.dictionary))
+        for value, row in zip(encoded.dictionary.to_pylist(), first.tolist(), strict=True):
+            # A dictionary may hold values that no row has.
+            if row >= 0:
+                rows.setdefault(value, start + row)
         start += batch.num_rows
     classes = _classes(parquet).names or columns_of(parquet.schema).classes
-    codes = labels_from_codes(np.arange(len(values)), list(values), classes)
-    return LabelCode(dict(zip(values, codes.tolist(), strict=True)))
+    codes = labels_from_codes(np.arange(len(rows)), list(rows), classes, list(rows.values()))
+    return LabelCode(dict(zip(rows, codes.tolist(), strict=True)))
+
+
+def _first_places(codes: Ints, n_codes: int) -> Ints:
+    """Where each code comes first; -1 where it does not."""
+    first = np.full(n_codes, -1)
+    # Of several entries for one place the last stays.
+    first[codes[::-1]] = np.arange(codes.size)[::-1]
+    return first
 
 
 def reader_of(place: Place, memory: int) -> ChunkReader:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 
@@ -27,7 +28,16 @@ class RawPredictions:
 
     @property
     def classes(self) -> Classes:
-        """The classes, one for each column."""
-        if self.proba.ndim != 2:
+        """The classes, one for each column; numbers without columns are probabilities of the second of two."""
+        if self.proba.ndim not in {1, 2}:
             raise ValueError(f"the probabilities must have shape (n, k); got shape {self.proba.shape}")
-        return Classes(int(self.proba.shape[1]), self.class_names)
+        return Classes(2 if self.proba.ndim == 1 else int(self.proba.shape[1]), self.class_names)
+
+
+def check_evaluation(evaluation: NDArray[Any], n_samples: int) -> None:
+    """Refuse what does not mark rows."""
+    if evaluation.dtype != np.bool_ or evaluation.shape != (n_samples,):
+        raise ValueError(
+            f"evaluation must be one boolean per row, {n_samples} in all; got shape {evaluation.shape} of "
+            f"{evaluation.dtype}"
+        )

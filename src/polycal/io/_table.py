@@ -65,21 +65,36 @@ def writable_names(class_names: tuple[str, ...] | None, n_classes: int) -> tuple
     return class_names
 
 
-def labels_from_codes(codes: Ints, values: Sequence[Any], classes: tuple[str, ...]) -> Ints:
+def labels_from_codes(
+    codes: Ints, values: Sequence[Any], classes: tuple[str, ...], rows: Sequence[int] | None = None
+) -> Ints:
     """Turn labels, given as positions in a list of distinct values, into positions among the classes.
 
-    Values are class names if all of them are; otherwise whole numbers, which are positions already.
+    Values are class names if all of them are; otherwise whole numbers, which are positions already. Where classes are
+    called by numbers that are not their positions, only names will do: in a file without the telling label, positions
+    would be taken for names. ``rows`` are those that the values come from, for errors; by default the first of each.
     """
+
+    def where(bad: int) -> str:
+        row = int(np.argmax(codes == bad)) if rows is None else rows[bad]
+        return f"label[{row}] is {values[bad]!r:.40}"
+
     position = {name: i for i, name in enumerate(classes)}
     found = [position.get(str(value)) for value in values]
     if None in found:
         by_name, found = found, [_whole(value) for value in values]
+        if any(position.get(number, i) != i for i, number in enumerate(numbered(len(classes)))):
+            bad = by_name.index(None)
+            raise ValueError(
+                f"{where(bad)}, which is not a class name ({_some(classes)}); "
+                "where classes are called by numbers, give labels by name"
+            )
     if None in found:
         # Where some are names, the offender is the one that is not.
         bad = by_name.index(None) if any(index is not None for index in by_name) else found.index(None)
         raise ValueError(
-            f"label[{int(np.argmax(codes == bad))}] is {values[bad]!r:.40}: labels must all be class names "
-            f"({_some(classes)}), or all whole numbers, positions counted from 0"
+            f"{where(bad)}: labels must all be class names ({_some(classes)}), "
+            "or all whole numbers, positions counted from 0"
         )
     return np.array(found, dtype=np.int64)[codes]
 

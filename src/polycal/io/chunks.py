@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -13,7 +13,8 @@ from polycal.io._chunk_readers import reader_of
 from polycal.io._files import DEFAULT_MEMORY, ROWS_PER_FILE, NumberedRows, OpenedFiles, parse_memory
 from polycal.io._formats import FORMATS
 from polycal.io._places import Place, find_files
-from polycal.io._raw import Classes, RawPredictions
+from polycal.io._raw import Classes, RawPredictions, check_evaluation
+from polycal.io._table import numbered
 from polycal.io.predictions import Part
 from polycal.sample import Sample
 from polycal.states._chunk import agree_names, check_chunk
@@ -103,7 +104,11 @@ class PredictionFiles(OpenedFiles[Chunk]):
         if self.part == "all":
             return Chunk(sample, rows)
         if raw.evaluation is None:
-            raise ValueError(f"the file does not mark its parts, so part={self.part!r} cannot be read")
+            raise ValueError(
+                f"the file does not mark its parts, so part={self.part!r} cannot be read; add a boolean array or "
+                "column 'evaluation', true for the rows of the evaluation part"
+            )
+        check_evaluation(raw.evaluation, sample.n_samples)
         chosen = raw.evaluation if self.part == "evaluation" else ~raw.evaluation
         return Chunk(sample.take(chosen), rows[chosen]) if chosen.any() else None
 
@@ -163,6 +168,8 @@ def open_predictions(
             if opened is None:
                 opened = PredictionFiles(paths, classes.n_classes, classes.names, limit, part)
             _agree(opened, classes)
+            if opened.class_names is None:
+                opened = replace(opened, class_names=classes.names)
     if opened is None:
         given = ", ".join(map(str, paths[:3])) or "the list of files"
         raise ValueError(f"{given}{', ...' if len(paths) > 3 else ''}: there is no row in these files")
@@ -173,5 +180,10 @@ def _agree(files: PredictionFiles, classes: Classes) -> None:
     """Refuse a file of other classes."""
     if classes.n_classes != files.n_classes:
         raise ValueError(f"has {classes.n_classes} classes but the files before have {files.n_classes}")
-    if files.class_names is not None:
-        agree_names(files.class_names, classes.names)
+    before, now = files.class_names, classes.names
+    given = before or now
+    if given is not None and set(given) == set(numbered(files.n_classes)):
+        # Columns that are numbered in another order; those in this order count as without names.
+        before, now = before or numbered(files.n_classes), now or numbered(files.n_classes)
+    if before is not None:
+        agree_names(before, now)

@@ -6,7 +6,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
 from polycal import _typing
@@ -15,7 +14,7 @@ from polycal._typing import Floats
 from polycal._validation import check_choice, check_integer, check_proba, check_sample, check_weight
 from polycal.io._formats import Format, format_of
 from polycal.io._places import Place, check_place, local_path, place_of
-from polycal.io._raw import RawPredictions
+from polycal.io._raw import RawPredictions, check_evaluation
 from polycal.sample import Sample
 from polycal.storage.archive import map_npy
 from polycal.storage.damage import DEFAULT_MAX_BYTES, check_file, named
@@ -245,7 +244,7 @@ def _select(sample: Sample, evaluation: NDArray[Any] | None, part: Part, file_fo
         raise ValueError(
             f"the file does not mark its parts, so part={part!r} cannot be read; {file_format.parts}"
         )
-    _check_evaluation(evaluation, sample.n_samples)
+    check_evaluation(evaluation, sample.n_samples)
     rows = evaluation if part == "evaluation" else ~evaluation
     if not rows.any():
         raise ValueError(f"the file marks no row of the {part} part")
@@ -256,15 +255,6 @@ def _select(sample: Sample, evaluation: NDArray[Any] | None, part: Part, file_fo
     return chosen
 
 
-def _check_evaluation(evaluation: NDArray[Any], n_samples: int) -> None:
-    """Refuse what does not mark rows."""
-    if evaluation.dtype != np.bool_ or evaluation.shape != (n_samples,):
-        raise ValueError(
-            f"evaluation must be one boolean per row, {n_samples} in all; got shape {evaluation.shape} of "
-            f"{evaluation.dtype}"
-        )
-
-
 def _checked(
     y_true: Any, y_proba: Any, sample_weight: Any, class_names: Any, evaluation: Any
 ) -> RawPredictions:
@@ -273,7 +263,7 @@ def _checked(
     if evaluation is None:
         return raw
     flags = to_numpy(evaluation, "evaluation")
-    _check_evaluation(flags, raw.proba.shape[0])
+    check_evaluation(flags, raw.proba.shape[0])
     return replace(raw, evaluation=flags)
 
 

@@ -111,11 +111,14 @@ class State(ABC):
             raise TypeError(f"a {type(self).__name__} cannot be merged with a {type(other).__name__}.")
         if other.n_classes is None:
             return self
-        self._agree(other.n_classes, other.class_names)
-        if other.parameters() != self.parameters():
+        # What refuses to merge stays as it was; names of classes become positions when the classes are known.
+        opened = self.copy() if self.n_classes is None else self
+        opened._agree(other.n_classes, other.class_names)
+        if other.parameters() != opened.parameters():
             raise ValueError(
                 f"states with different parameters cannot be merged: {self.parameters()} and {other.parameters()}."
             )
+        self._agree(other.n_classes, other.class_names)
         self._merge(other)
         self.n_samples += other.n_samples
         self.total_weight += other.total_weight

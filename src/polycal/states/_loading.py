@@ -16,12 +16,10 @@ def rebuild_state(meta: dict[str, Any], arrays: Arrays) -> State:
         import_module(f"{states.__name__}.{module.name}")
     with readable("a state"):
         state = State.families[meta["family"]].rebuild(dict(meta["parameters"]), arrays)
-        if meta["n_classes"] is not None:
-            names = meta["class_names"]
-            state.resume(
-                int(meta["n_samples"]),
-                float(meta["total_weight"]),
-                int(meta["n_classes"]),
-                None if names is None else tuple(map(str, names)),
-            )
+        names = None if meta["class_names"] is None else tuple(map(str, meta["class_names"]))
+        if meta["n_classes"] is None:
+            # It has seen nothing, but may have been told the names.
+            state.class_names = names
+        else:
+            state.resume(int(meta["n_samples"]), float(meta["total_weight"]), int(meta["n_classes"]), names)
         return state

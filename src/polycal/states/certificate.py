@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from polycal._typing import Float64s, Ints
+from polycal._validation import check_integer
 from polycal.inference._betting import lower_bound, p_value, set_up
 from polycal.inference.bounds import check_level, check_seed
 from polycal.inference.certificate import Certificate, correlation_bound
@@ -36,6 +37,9 @@ class CertificateState(State):
         The probability that the lower bound is wrong, at most.
     random_state : int, default 0
         Seed of the orders in which rows are bet on.
+    most_played : int, optional
+        Rows beyond which the game is replaced by fixed bets (see Notes), to save memory: the game takes about 100 bytes
+        a row. At most, and by default, two million. Not saved with the state.
 
     See Also
     --------
@@ -50,7 +54,7 @@ class CertificateState(State):
     often each value occurs is all it needs. So the state is a tally of the correlations :math:`x_i`, rounded down
     to :math:`2^{-18}` of their range. If the mean of x is at most m, so is that of the rounded values; the bound
     therefore holds exactly, for a mean that rounding lowers by at most :math:`2^{-18}` of the range
-    (8e-6 for a yes/no question). Beyond two million rows the game is replaced by a mixture of fixed bets, whose
+    (8e-6 for a yes/no question). Beyond ``most_played`` rows the game is replaced by a mixture of fixed bets, whose
     bound lies about twice as far below the estimate as the central limit theorem's: at such n that is little.
 
     Cost: evaluating the witness; memory: at most :math:`2^{18}` values and counts for each distinct weight.
@@ -68,13 +72,17 @@ class CertificateState(State):
 
     family: ClassVar[str] = "certificate"
 
-    def __init__(self, witness: Witness, *, alpha: float = 0.05, random_state: int = 0) -> None:
+    def __init__(
+        self, witness: Witness, *, alpha: float = 0.05, random_state: int = 0, most_played: int | None = None
+    ) -> None:
         super().__init__()
         if not isinstance(witness, Witness):
             raise TypeError(f"witness must be a witness, as an auditor finds; got {type(witness).__name__}.")
         self.witness = witness
         self.alpha = check_level(alpha)
         self.random_state = check_seed(random_state)
+        asked = _MOST_PLAYED if most_played is None else check_integer(most_played, "most_played", minimum=1)
+        self.most_played = min(asked, _MOST_PLAYED)
         self._digest = _digest(witness)
         # Value and weight are the keys, the number of rows is what adds up.
         self._tally = Runs(2, np.zeros((3, 0)))
@@ -141,7 +149,7 @@ class CertificateState(State):
         """The lower bound of the scaled mean, and the p-value of "it is at most 1/2"."""
         cells, weight, count = self._tally.whole()
         values = cells * _CELL
-        if count.sum() > _MOST_PLAYED:
+        if count.sum() > self.most_played:
             table = values, weight / weight.max(), count
             return mixture_lower_bound(*table, self.alpha), mixture_p_value(*table, 0.5)
         times = count.astype(np.int64)

@@ -77,7 +77,7 @@ class Witness(ABC):
 
     def correlations(self, sample: Sample) -> Float64s:
         """``<y - v, w(v)>`` of each row: in [-2, 2], with mean 0 for calibrated predictions."""
-        self._check_width(sample.proba)
+        self._check_classes(sample)
         out = np.empty(sample.n_samples)
         for rows in row_blocks(sample.n_samples, sample.n_classes):
             weight = self.evaluate(sample.proba[rows])
@@ -106,6 +106,18 @@ class Witness(ABC):
         if self.class_names is not None:
             lines.append(("names", some(self.class_names)))
         return card(type(self).__name__, lines)
+
+    def _check_classes(self, sample: Sample) -> None:
+        """Refuse other classes, or the same in another order; without names on either side only their number counts."""
+        self._check_width(sample.proba)
+        names = sample.class_names
+        if names is None or self.class_names is None or names == self.class_names:
+            return
+        i = next(i for i, name in enumerate(names) if name != self.class_names[i])
+        raise ValueError(
+            f"class {i} of the predictions is {names[i]!r} but was {self.class_names[i]!r} where the witness was "
+            "found; give the classes in the same order."
+        )
 
     def _check_width(self, proba: Floats) -> None:
         if proba.shape[1] != self.n_classes:

@@ -47,7 +47,7 @@ class SubsetWitness(Witness):
 
     def correlations(self, sample: Sample) -> Float64s:
         """``<1_T, y - v> phi(<1_T, v>)``, without the ``(n, k)`` values."""
-        self._check_width(sample.proba)
+        self._check_classes(sample)
         predicted = sample.subset_proba(self.members)
         return (sample.subset_hits(self.members) - predicted) * self.phi(predicted)
 
@@ -95,7 +95,7 @@ class TopWitness(Witness):
 
     def correlations(self, sample: Sample) -> Float64s:
         """``(1[y = l] - v_l) phi_l(v_l)`` with l = argmax v, without the ``(n, k)`` values."""
-        self._check_width(sample.proba)
+        self._check_classes(sample)
         top, confidence = top_class(sample)
         values: Float64s = ((top == sample.labels) - confidence) * self._weights(top, confidence)
         return values
