@@ -80,7 +80,7 @@ def run(options):
     for name, run_section in SECTIONS.items():
         if name in wanted:
             # Also where it is interrupted.
-            machine.record(name, {}, options.results)
+            machine.record(name, None, options.results)
             missing = run_section(options)
             machine.record(name, missing, options.results)
             for peer, reason in missing.items():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.methods import own_version
 from benchmarks.peers.environments import environment
 from benchmarks.peers.hypothesis_tests import ALPHA, TESTS
 from benchmarks.peers.processes import Limits, run_job
@@ -124,7 +125,8 @@ def samples(case, n, repeats):
 def tried(python, name, test, arrays, limits):
     """The worker's result. It is to stop by itself with what it has; the limit is for what hangs."""
     job = {"task": "test", "method": name, "package": test.package, "seconds": 0.7 * limits.seconds}
-    return run_job(python, job, arrays, limits)
+    result = run_job(python, job, arrays, limits)
+    return {**result, "version": own_version()} if test.package == "polycal" else result
 
 
 def power_curve(case, name, result):

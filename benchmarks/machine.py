@@ -7,8 +7,7 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-import polycal
-from benchmarks.methods import source_fingerprint
+from benchmarks.methods import own_version
 from benchmarks.peers.environments import RECIPES, environment
 from polycal._parallel import cpu_count
 
@@ -17,9 +16,11 @@ RUNS = "runs.json"
 
 
 def record(section, missing, folder):
-    """Write down the circumstances of a section's run."""
+    """Write down the circumstances of a section's run; what is missing may not be known yet."""
     path = folder / RUNS
     known = json.loads(path.read_text()) if path.exists() else {}
+    if missing is None:
+        missing = known.get(section, {}).get("missing", {})
     known[section] = {**circumstances(), "missing": missing}
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
@@ -30,7 +31,7 @@ def circumstances():
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "commit": commit(),
-        "polycal": f"{polycal.__version__}+{source_fingerprint()}",
+        "polycal": own_version(),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "processor": processor(),

@@ -145,3 +145,8 @@ def source_fingerprint():
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def own_version():
+    """The version of polycal, and which sources these are."""
+    return f"{polycal.__version__}+{source_fingerprint()}"

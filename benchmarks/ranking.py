@@ -28,8 +28,9 @@ class Standing:
         Number of sets where no method is better.
     failures : int
         Number of sets with at least one split that failed or took too long; it is ranked last there.
-    worse_than_input : int
-        Number of sets where it made the predictions worse.
+    worse_than_input : int or None
+        Number of sets where it made the predictions worse; None where the input itself is not known on every set,
+        and for a method that finished on none.
     """
 
     method: str
@@ -37,7 +38,55 @@ class Standing:
     rank_error: float
     wins: int
     failures: int
-    worse_than_input: int
+    worse_than_input: int | None
+
+
+@dataclass(frozen=True)
+class Field:
+    """Who is ranked, and on what.
+
+    A split counts if at least half of the methods that occur anywhere were tried on it. A method is ranked if it was
+    tried on every split that counts; failures are tries. So neither a set that has only begun nor a method that is
+    new takes the ranks from all others.
+
+    Attributes
+    ----------
+    ranked, unranked : tuple of str
+        The methods, in alphabetical order.
+    counted : frozenset of (str, int)
+        The sets and splits that count.
+    begun : dict of str to tuple of int
+        The splits of each set that do not.
+    """
+
+    ranked: tuple
+    unranked: tuple
+    counted: frozenset
+    begun: dict
+
+    @property
+    def sets(self):
+        """The sets of which some split counts."""
+        return sorted({name for name, _ in self.counted})
+
+    def keeps(self, row):
+        """Whether a row is of a split that counts."""
+        return (row["set"], row["seed"]) in self.counted
+
+
+def field_of(rows):
+    """Who is ranked, and on what."""
+    tried = {}
+    for row in rows:
+        tried.setdefault((row["set"], row["seed"]), set()).add(row["method"])
+    methods = sorted(set().union(*tried.values()))
+    counted = frozenset(cell for cell, there in tried.items() if 2 * len(there) >= len(methods))
+    begun = {}
+    for name, seed in sorted(set(tried) - counted):
+        begun[name] = (*begun.get(name, ()), seed)
+    everywhere = set(methods).intersection(*(tried[cell] for cell in counted)) if counted else set()
+    ranked = tuple(m for m in methods if m in everywhere)
+    return Field(ranked, tuple(m for m in methods if m not in everywhere), counted, begun)
 
 
 def means(rows, column):
@@ -50,47 +99,48 @@ def means(rows, column):
     return {name: {m: float(np.mean(v)) for m, v in methods.items()} for name, methods in values.items()}
 
 
-def complete_methods(rows):
-    """The methods that were tried on every set and split that any method was tried on, and the others."""
-    tried = {}
-    for row in rows:
-        tried.setdefault(row["method"], set()).add((row["set"], row["seed"]))
-    everything = set().union(*tried.values()) if tried else set()
-    complete = sorted(m for m, cells in tried.items() if cells == everything)
-    return complete, sorted(set(tried) - set(complete))
-
-
 def standings(rows, column, baseline="none"):
-    """Every complete method's place in a column, the best first."""
-    complete, _ = complete_methods(rows)
-    table = means([row for row in rows if row["method"] in complete], column)
-    if not complete:
+    """Every ranked method's place in a column, the best first."""
+    field = field_of(rows)
+    methods = field.ranked
+    if not methods:
         return []
-    values = np.array([[oriented(table[name][m], column) for m in complete] for name in table])
+    table = means([row for row in rows if field.keeps(row) and row["method"] in methods], column)
+    values = np.array([[oriented(table[name][m], column) for m in methods] for name in table])
     failed = np.isnan(values)
     ranks = np.array([rankdata(np.where(np.isnan(line), np.inf, line)) for line in values])
-    best = np.nanmin(np.where(failed, np.inf, values), axis=1, keepdims=True)
-    reference = values[:, [complete.index(baseline)]] if baseline in complete else np.full_like(best, np.inf)
+    best = np.min(np.where(failed, np.inf, values), axis=1)
+    reference = values[:, methods.index(baseline)] if baseline in methods else np.full(len(values), np.nan)
     standard_error = (
-        ranks.std(axis=0, ddof=1) / np.sqrt(len(ranks)) if len(ranks) > 1 else np.full(len(complete), np.nan)
+        ranks.std(axis=0, ddof=1) / np.sqrt(len(ranks)) if len(ranks) > 1 else np.full(len(methods), np.nan)
     )
     made = [
         Standing(
             method,
             float(ranks[:, i].mean()),
             float(standard_error[i]),
-            int(np.count_nonzero(values[:, i] <= best[:, 0])),
+            int(np.count_nonzero(values[:, i] <= best)),
             int(np.count_nonzero(failed[:, i])),
-            int(np.count_nonzero(values[:, i] > reference[:, 0] + 1e-9)),
+            _number_worse(values[:, i], reference),
         )
-        for i, method in enumerate(complete)
+        for i, method in enumerate(methods)
     ]
     return sorted(made, key=lambda standing: (standing.rank, standing.method))
 
 
+def _number_worse(values, reference):
+    """On how many sets a method is worse than the input; None where that cannot be said."""
+    if np.isnan(reference).any() or np.isnan(values).all():
+        return None
+    return int(np.count_nonzero(values > reference + 1e-9))
+
+
 def ratios_to_input(rows, column, baseline="none"):
-    """{method: geometric mean over sets of its value divided by that of the input}; NaN where a set is missing."""
-    table = means(rows, column)
+    """{method: geometric mean, over the sets that count, of its value divided by that of the input}.
+
+    NaN where a method or the input was not tried, or failed, on one of them.
+    """
+    table = means(list(filter(field_of(rows).keeps, rows)), column)
     methods = {m for per_set in table.values() for m in per_set}
     logs = {
         m: [
@@ -117,6 +167,7 @@ def oriented(value, column):
 def paired_differences(rows, name, column):
     """{method: (mean, difference to the best method, its paired standard error)} on one set.
 
+    Of the methods that finished on every split that any method finished on, so that all means are over the same.
     The standard error is that of the mean, over splits, of the difference on the same split; NaN for one split. The
     splits share rows, so it says how stable the order is on this set, not how it would be on new data.
     """
@@ -124,8 +175,8 @@ def paired_differences(rows, name, column):
     for row in rows:
         if row["set"] == name and row["status"] == "ok" and row.get(column) is not None:
             cells.setdefault(row["method"], {})[row["seed"]] = row[column]
-    most = max(map(len, cells.values()), default=0)
-    cells = {m: seeds for m, seeds in cells.items() if len(seeds) == most}
+    splits = set().union(*cells.values())
+    cells = {m: seeds for m, seeds in cells.items() if seeds.keys() == splits}
     if not cells:
         return {}
     average = {m: float(np.mean(list(seeds.values()))) for m, seeds in cells.items()}
@@ -134,8 +185,7 @@ def paired_differences(rows, name, column):
 
 
 def _paired(seeds, best):
-    shared = sorted(set(seeds) & set(best))
-    gaps = np.array([seeds[s] - best[s] for s in shared])
+    gaps = np.array([value - best[seed] for seed, value in seeds.items()])
     error = gaps.std(ddof=1) / np.sqrt(gaps.size) if gaps.size > 1 else math.nan
     return float(gaps.mean()), float(error)
 

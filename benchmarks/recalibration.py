@@ -3,10 +3,9 @@
 import tempfile
 from pathlib import Path
 
-import polycal
 from benchmarks import judging
 from benchmarks.data import prediction_sets
-from benchmarks.methods import QUICK, own_methods, peer_methods, select, source_fingerprint
+from benchmarks.methods import QUICK, own_methods, own_version, peer_methods, select, source_fingerprint
 from benchmarks.peers.environments import environment
 from benchmarks.peers.processes import DEFAULT_LIMITS, Limits, Worker, save_input
 from benchmarks.store import Store
@@ -175,11 +174,6 @@ class Trial:
         if self._method.is_ours and "version" in result:
             result["version"] = own_version()
         return result
-
-
-def own_version():
-    """The version of polycal, and which sources these are."""
-    return f"{polycal.__version__}+{source_fingerprint()}"
 
 
 def is_slow(row):

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from benchmarks import detecting, measuring, recalibration, subset_search
+from benchmarks import detecting, measuring, ranking, recalibration, subset_search
 from benchmarks.machine import RUNS
 from benchmarks.rendering.circumstances import circumstances_part, missing_part
 from benchmarks.rendering.detecting import detecting_part
@@ -14,27 +14,45 @@ from benchmarks.rendering.subset_search import subset_search_part
 from benchmarks.store import FOLDER, Store
 
 DOCS = Path(__file__).parents[1] / "docs"
-INTRODUCTION = (
-    "Polycal beside every peer that could be installed: the same data, the same machine, the same run. This page is "
-    "written by `python -m benchmarks report` from the data in `benchmarks/results`; `make bench` makes these anew, "
-    "`make bench-quick` a small part of them in minutes. To compare on your own predictions, let `POLYCAL_DATA` name a "
-    "folder of `.npz` files with `proba` or `logits`, `labels` and `evaluation` (true for the rows to report on)."
+COMPARISON = (
+    "Polycal beside its peers: the same data and machine; rows are kept until they are made anew, and the end of the "
+    "page says by which version each was made."
+)
+DEFAULT_SOURCE = (
+    "This page is written by `python -m benchmarks report` from the data in `benchmarks/results`. `make bench` adds "
+    "what these lack, and `python -m benchmarks --force` makes them anew; `make bench-quick` makes a small part in "
+    "minutes and keeps it apart."
+)
+OTHER_SOURCE = "This page is written by `python -m benchmarks report` from the results beside it."
+OWN_DATA = (
+    "To compare on your own predictions, let `POLYCAL_DATA` name a folder of `.npz` files with `proba` or `logits`, "
+    "`labels` and `evaluation` (true for the rows to report on)."
 )
 
 
 def main(options):
     """Write the page and the figure: into the documentation, or beside results that are kept apart."""
-    write(options.results, DOCS if options.results == FOLDER else options.results)
+    folder = Path(options.results)
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder of results {str(folder)!r}.")
+    write(folder, DOCS if is_default(folder) else folder)
+
+
+def is_default(folder):
+    """Whether these are the results of the documentation, however the folder is spelled."""
+    return folder.resolve() == FOLDER.resolve()
 
 
 def write(folder, docs):
     """Write the page and the figure of the results in one folder into another."""
     rows = Store(folder / "recalibration.jsonl", recalibration.KEY).rows
-    if rows:
+    if ranking.field_of(rows).ranked:
         (docs / "images").mkdir(parents=True, exist_ok=True)
         draw_leaderboard(rows, docs / "images" / "leaderboard.png")
-    (docs / "benchmarks.md").write_text(render(folder))
-    print(f"wrote {docs / 'benchmarks.md'}")
+    page = docs / "benchmarks.md"
+    # Sets are named after files, whose names need not be text.
+    page.write_text(render(folder), encoding="utf-8", errors="replace")
+    print(f"wrote {str(page).encode(errors='replace').decode()}")
 
 
 def render(folder):
@@ -46,12 +64,12 @@ def render(folder):
     tests = Store(folder / "detecting.jsonl", detecting.KEY).rows
     parts = [
         "# Benchmarks",
-        INTRODUCTION,
+        f"{COMPARISON} {DEFAULT_SOURCE if is_default(folder) else OTHER_SOURCE} {OWN_DATA}",
         recalibration_part(rows),
         measuring_part(timings),
         subset_search_part(searches),
         detecting_part(tests),
         missing_part(runs),
-        circumstances_part(runs),
+        circumstances_part(runs, rows, tests),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -44,7 +44,7 @@ def case_part(rows, case):
     header = ["test", "looks at", *map(str, strengths), "found from", "samples", "time"]
     return (
         f"### {case.name[0].upper()}{case.name[1:]}\n\nStrength: {case.meaning}; {said} rows.\n\n"
-        + markdown.table(header, lines)
+        + markdown.table(header, lines, text=(0, 1))
     )
 
 

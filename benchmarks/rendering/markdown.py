@@ -2,17 +2,31 @@
 
 import math
 
+# Characters that mean something in Markdown, in its mathematics or in HTML.
+ESCAPES = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", **{character: f"\\{character}" for character in "\\`*_[]|~$#"}}
+)
 
-def table(header, rows):
-    """A table; the first column is text, the others are numbers and stand right."""
-    lines = ["| " + " | ".join(header) + " |", "|" + "|".join(["---", *["--:"] * (len(header) - 1)]) + "|"]
-    lines += ["| " + " | ".join(map(escape, row)) + " |" for row in rows]
+
+def table(header, rows, text=(0,)):
+    """A table; the columns of text stand left, the others, which are numbers, right."""
+    rule = ["---" if i in text else "--:" for i in range(len(header))]
+    lines = [_line(header), "|" + "|".join(rule) + "|", *map(_line, rows)]
     return "\n".join(lines)
 
 
+def _line(cells):
+    return "| " + " | ".join(map(escape, cells)) + " |"
+
+
 def escape(text):
-    """Text that cannot end a cell, begin HTML or be taken for emphasis."""
-    return " ".join(str(text).replace("|", "/").replace("<", "‹").replace(">", "›").replace("*", "·").split())
+    """One line of text that is shown as it is, in a cell, in a heading or in a sentence."""
+    return " ".join(str(text).split()).translate(ESCAPES)
+
+
+def count(n, noun):
+    """How many there are, such as "1 set" and "2 sets"."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def number(value, digits=4):

@@ -4,11 +4,13 @@ import math
 
 from benchmarks import measuring
 from benchmarks.rendering import markdown
+from benchmarks.rendering.outcomes import outcome
 
 INTRODUCTION = (
     "Seconds of one call, the best of several, each in a process of its own; in brackets as a multiple of polycal's in "
     "the same run. Then the exponent p of the growth (seconds ~ size^p, over the larger half of the sizes), and the "
-    "memory taken at the largest size. The calls measure different quantities."
+    "memory taken at the largest size that it finished. *Skipped*: not tried, as a smaller size took too long. The "
+    "calls measure different quantities."
 )
 
 
@@ -48,7 +50,7 @@ def _time(row, reference):
     if row is None:
         return "not tried"
     if row["status"] != "ok":
-        return row["status"]
+        return outcome(row)[0]
     shown = markdown.seconds(row["seconds"])
     if reference is None or reference["status"] != "ok" or reference is row:
         return shown

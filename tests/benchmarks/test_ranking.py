@@ -62,8 +62,46 @@ def test_a_failure_is_ranked_last_and_counted():
 
 def test_methods_that_were_not_tried_everywhere_are_named_and_not_ranked():
     rows = make_rows({("s", "a"): [1.0, 2.0], ("s", "b"): [1.0]})
-    assert ranking.complete_methods(rows) == (["a"], ["b"])
+    field = ranking.field_of(rows)
+    assert (field.ranked, field.unranked, field.begun) == (("a",), ("b",), {})
     assert [s.method for s in ranking.standings(rows, "log_loss")] == ["a"]
+
+
+def test_a_set_that_has_begun_does_not_count():
+    whole = {(name, method): [1.0 + (method == "b"), 2.0] for name in "st" for method in "abc"}
+    expected = ranking.standings(make_rows(whole), "log_loss")
+    # One set with one method of three, and one more split of another set.
+    rows = make_rows(whole | {("u", "c"): [1.0, 1.0], ("t", "b"): [2.0, 2.0, 2.0]})
+    field = ranking.field_of(rows)
+    assert (field.ranked, field.unranked) == (("a", "b", "c"), ())
+    assert field.begun == {"t": (2,), "u": (0, 1)}
+    assert field.sets == ["s", "t"]
+    assert ranking.standings(rows, "log_loss") == expected
+    assert ranking.ratios_to_input(rows, "log_loss", "a")["c"] == 1.0
+
+
+def test_a_failure_is_a_try():
+    rows = make_rows({("s", "a"): [1.0], ("s", "b"): [None], ("t", "a"): [None], ("t", "b"): [1.0]})
+    assert ranking.field_of(rows).ranked == ("a", "b")
+
+
+def test_nothing_is_ranked_where_no_method_was_run_everywhere():
+    rows = make_rows({(name, method): [1.0] for name, method in ("sa", "sb", "tb", "tc", "uc", "ua")})
+    assert ranking.field_of(rows).ranked == ()
+    assert ranking.standings(rows, "log_loss") == []
+
+
+@pytest.mark.parametrize("none", [None, [1.0], [1.0, None]], ids=["missing", "not everywhere", "failed"])
+def test_without_the_input_nothing_is_said_to_be_better(none):
+    values = {("s", method): [2.0, 2.0] for method in "abc"}
+    rows = make_rows(values if none is None else {**values, ("s", "none"): none})
+    assert {s.worse_than_input for s in ranking.standings(rows, "log_loss")} == {None}
+
+
+def test_what_finished_nowhere_is_not_said_to_be_better():
+    rows = make_rows({("s", "none"): [1.0], ("s", "a"): [2.0], ("s", "b"): [None]})
+    found = {s.method: s.worse_than_input for s in ranking.standings(rows, "log_loss")}
+    assert found == {"none": 0, "a": 1, "b": None}
 
 
 def test_nothing_is_ranked_without_rows():
@@ -78,6 +116,11 @@ def test_paired_standard_errors_are_those_of_the_differences():
     assert found["a"] == (2.0, 0.0, 0.0)
     assert found["b"] == pytest.approx((np.mean(second), gaps.mean(), gaps.std(ddof=1) / math.sqrt(3)))
     assert "c" not in found
+
+
+def test_means_are_over_the_same_splits():
+    rows = make_rows({("s", "a"): [1.0, None], ("s", "b"): [None, 9.0]})
+    assert ranking.paired_differences(rows, "s", "log_loss") == {}
 
 
 def test_ratios_to_the_input_are_geometric_means():

@@ -2,7 +2,9 @@ import json
 
 import pytest
 from benchmarks.__main__ import parse
+from benchmarks.peers.recalibrators import RECALIBRATORS
 from benchmarks.rendering import markdown
+from benchmarks.rendering import recalibration as recalibration_rendering
 from benchmarks.store import Store
 
 from benchmarks import detecting, measuring, recalibration, report, subset_search
@@ -124,6 +126,92 @@ def test_ranks_failures_and_costs_are_in_the_page(folder):
     assert "peer B (rows summed to 1 only within 0.5)" in page
 
 
+def test_a_method_that_failed_on_one_split_stays_in_the_table(folder):
+    store = Store(folder / "recalibration.jsonl", recalibration.KEY)
+    row = store.find(set="letters", seed=1, method="peer B")
+    store.add({**row, "status": "failed", "error": "oops"})
+    page = report.render(folder)
+    assert f"| peer B (failed on 1 of 2 splits) |{' – |' * 12}" in page
+    assert f"| peer B (time limit on 2 of 2 splits) |{' – |' * 12}" in page
+    assert "| peer B | letters | 1 | failed | oops |" in page
+
+
+def test_what_was_not_tried_is_called_skipped(folder):
+    store = Store(folder / "recalibration.jsonl", recalibration.KEY)
+    old = {**store.find(set="words", seed=1, method="peer B")}
+    store.add({**old, "error": "not finished after 5 s on another split, so not tried here"})
+    page = report.render(folder)
+    assert "| peer B | words | 1 | time limit | not finished after 5 s |" in page
+    assert "| peer B | words | 1 | skipped | not finished after 5 s on another split |" in page
+    assert "| peer B (time limit on 1, skipped on 1 of 2 splits) |" in page
+    store.add({**old, "status": "skipped", "error": "not finished after 5 s on another split"})
+    assert report.render(folder) == page
+
+
+def test_a_set_that_has_begun_is_named_and_shown(folder):
+    store = Store(folder / "recalibration.jsonl", recalibration.KEY)
+    before = report.render(folder)
+    row = store.find(set="letters", seed=0, method="none")
+    store.add({**row, "set": "new_set"})
+    page = report.render(folder)
+    assert "Not all methods were run on new\\_set yet, so it does not count." in page
+    assert "#### new\\_set" in page
+    assert "3 methods, 2 sets of predictions, 2 splits of each." in page
+    assert cells(page, "polycal A")[0] == cells(before, "polycal A")[0]
+    store.add({**row, "seed": 7})
+    assert "run on letters (split 7), new\\_set yet, so they do not count." in report.render(folder)
+
+
+def test_without_ranks_the_page_says_so(folder):
+    store = Store(folder / "recalibration.jsonl", recalibration.KEY)
+    row = store.find(set="letters", seed=0, method="none")
+    store.clear()
+    for name, method in ("sa", "sb", "tb", "tc", "uc", "ua"):
+        store.add({**row, "set": name, "method": method})
+    report.write(folder, folder)
+    assert recalibration_rendering.NO_RANKS in (folder / "benchmarks.md").read_text()
+    assert not (folder / "images").exists()
+
+
+def test_without_the_input_nothing_is_compared_with_it(folder):
+    store = Store(folder / "recalibration.jsonl", recalibration.KEY)
+    rows = [row for row in store.rows if row["method"] != "none"]
+    store.clear()
+    for row in rows:
+        store.add(row)
+    assert cells(report.render(folder), "polycal A")[0][8:10] == ["– / –", "– / –"]
+
+
+def test_the_page_says_which_version_made_each_row(folder):
+    store = Store(folder / "recalibration.jsonl", recalibration.KEY)
+    for row in store.rows:
+        if row["method"] != "peer B":
+            store.add({**row, "version": "1+old" if row["set"] == "words" else "1+new"})
+    row = store.find(set="letters", seed=0, method="none")
+    store.add({**row, "method": "netcal BBQ", "version": "1.3"})
+    store.add({**row, "method": "polycal B", "version": None})
+    page = report.render(folder)
+    assert "  - 1+new: the input (none) (2 of 4 rows), A (2 of 4 rows).\n" in page
+    assert "  - 1+old: the input (none) (2 of 4 rows), A (2 of 4 rows).\n" in page
+    assert "  - not recorded: B.\n" in page
+    assert "- Rows of other versions than these:\n  - netcal 1.3: netcal BBQ.\n" in page
+
+
+def test_notes_on_the_calls_are_in_the_page(folder):
+    store = Store(folder / "recalibration.jsonl", recalibration.KEY)
+    assert "Notes on the calls" not in report.render(folder)
+    store.add({**store.find(set="letters", seed=0, method="none"), "method": "venn-abers"})
+    note = RECALIBRATORS["venn-abers"].note
+    assert f"### Notes on the calls\n\n- venn-abers: {note}.\n" in report.render(folder)
+
+
+def test_file_names_need_not_be_text(folder):
+    store = Store(folder / "recalibration.jsonl", recalibration.KEY)
+    store.add({**store.find(set="letters", seed=0, method="none"), "set": "caf\udce9"})
+    report.write(folder, folder)
+    assert "#### caf?" in (folder / "benchmarks.md").read_text(encoding="utf-8")
+
+
 def test_times_are_ratios_of_the_same_run(folder):
     page = report.render(folder)
     (slow,) = cells(page, "slow")
@@ -137,7 +225,7 @@ def test_power_is_in_the_page(folder):
 
 def test_what_is_missing_and_where_it_was_made_is_in_the_page(folder):
     page = report.render(folder)
-    assert "| peer C | needs / Julia |" in page
+    assert "| peer C | needs \\| Julia |" in page
     assert "commit abc" in page
     assert "netcal 1.4" in page
 
@@ -161,16 +249,25 @@ def test_a_page_without_results_says_so(tmp_path):
 def test_results_kept_apart_are_reported_beside_them(folder):
     report.main(parse(["report", "--quick", "--results", str(folder)]))
     assert (folder / "images" / "leaderboard.png").read_bytes().startswith(b"\x89PNG")
-    assert (folder / "benchmarks.md").read_text() == report.render(folder)
+    page = (folder / "benchmarks.md").read_text()
+    assert page == report.render(folder)
+    assert "benchmarks/results" not in page
 
 
-def test_the_results_are_reported_in_the_documentation(folder, tmp_path, monkeypatch):
+def test_a_folder_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match=r"there is no folder of results .*nowhere"):
+        report.main(parse(["report", "--results", str(tmp_path / "nowhere")]))
+
+
+@pytest.mark.parametrize("is_relative", [False, True])
+def test_the_results_are_reported_in_the_documentation(folder, tmp_path, monkeypatch, is_relative):
     docs = tmp_path / "docs"
     docs.mkdir()
     monkeypatch.setattr(report, "FOLDER", folder)
     monkeypatch.setattr(report, "DOCS", docs)
-    report.main(parse(["report", "--results", str(folder)]))
-    assert (docs / "benchmarks.md").exists()
+    monkeypatch.chdir(folder.parent)
+    report.main(parse(["report", "--results", folder.name if is_relative else str(folder)]))
+    assert "from the data in `benchmarks/results`" in (docs / "benchmarks.md").read_text()
     assert not (folder / "benchmarks.md").exists()
 
 
@@ -182,8 +279,45 @@ def test_seconds_have_a_readable_unit(value, shown):
     assert markdown.seconds(value) == shown
 
 
-def test_cells_cannot_break_a_table():
-    assert markdown.table(["a", "b"], [["x|y\nz", "<b>*"]]).splitlines()[-1] == "| x/y z | ‹b›· |"
+def test_text_columns_stand_left():
+    assert markdown.table(["a", "n", "b"], [["x", 1, "y"]], text=(0, 2)).splitlines()[1] == "|---|--:|---|"
+
+
+@pytest.mark.parametrize(("n", "said"), [(1, "1 set"), (0, "0 sets"), (1200, "1,200 sets")])
+def test_one_is_singular(n, said):
+    assert markdown.count(n, "set") == said
+
+
+def test_escaped_text_is_one_line_without_meaning():
+    assert markdown.escape("a_b\n <i>|\\ ") == r"a\_b &lt;i&gt;\|\\"
+    assert markdown.escape("-1.5 (2) ± 3e-4, x/y") == "-1.5 (2) ± 3e-4, x/y"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a_b_c",
+        "`x`",
+        "[a](b)",
+        "&lt; & <b>",
+        "a|b",
+        "\\|",
+        "end\\",
+        "*a* **b**",
+        "~~a~~ $x$ #",
+        "# a",
+        "![i](j)",
+    ],
+)
+def test_names_are_shown_as_they_are_in_headings_and_in_cells(name):
+    """Read back with a parser of Markdown: one plain text, the same in both."""
+    parser = pytest.importorskip("markdown_it").MarkdownIt().enable(["table", "strikethrough"])
+    page = f"#### {markdown.escape(name)}\n\n" + markdown.table(["name", "n"], [[name, 1]])
+    inline = [token for token in parser.parse(page) if token.type == "inline"]
+    assert len(inline) == 5
+    for token in (inline[0], inline[3]):
+        assert {child.type for child in token.children} <= {"text", "text_special"}
+        assert "".join(child.content for child in token.children) == name
 
 
 def test_sections_are_checked(capsys):
