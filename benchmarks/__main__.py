@@ -29,7 +29,7 @@ def parse(arguments=None):
     )
     add("--force", action="store_true", help="make rows again that the results have already")
     add("--sets", nargs="+", help="only these sets of predictions")
-    add("--methods", nargs="+", help="only methods that match, such as 'polycal *'")
+    add("--methods", nargs="+", help="only methods and tests that match, such as 'polycal *'")
     add("--seeds", type=int, help="number of splits")
     add("--time-limit", type=float, help="seconds for each call")
     add("--no-install", action="store_true", help="use only those environments of peers that are there")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.methods import own_version
+from benchmarks.methods import matches, own_version
 from benchmarks.peers.environments import environment
 from benchmarks.peers.hypothesis_tests import ALPHA, TESTS
 from benchmarks.peers.processes import Limits, run_job
@@ -102,7 +102,7 @@ def main(options):
     missing = {}
     for case in QUICK_CASES if options.quick else CASES:
         arrays = None
-        for name, test in TESTS.items():
+        for name, test in wanted(options.methods).items():
             place = environment(test.environment, create=not options.no_install)
             if place.reason(test.package) is not None:
                 missing[name] = place.reason(test.package)
@@ -113,6 +113,15 @@ def main(options):
                     print(describe(row), flush=True)
     store.compact()
     return missing
+
+
+def wanted(patterns):
+    """The tests whose name matches one of the patterns; all by default."""
+    return {
+        name: test
+        for name, test in TESTS.items()
+        if any(matches(name, pattern) for pattern in patterns or "*")
+    }
 
 
 def samples(case, n, repeats):

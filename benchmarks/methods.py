@@ -128,12 +128,13 @@ def select(methods, patterns, missing=()):
     """
     names = [*(method.name for method in methods), *missing]
     for pattern in patterns:
-        if not any(_matches(name, pattern) for name in names):
+        if not any(matches(name, pattern) for name in names):
             raise ValueError(f"no method is called {pattern!r}; there are {', '.join(sorted(names))}.")
-    return [m for m in methods if any(_matches(m.name, pattern) for pattern in patterns)]
+    return [m for m in methods if any(matches(m.name, pattern) for pattern in patterns)]
 
 
-def _matches(name, pattern):
+def matches(name, pattern):
+    """Whether a name is what a pattern stands for, in capitals or not."""
     return fnmatch(name.lower(), pattern.lower())
 
 

@@ -66,3 +66,12 @@ def test_a_test_without_a_result_has_a_row_for_each_strength(result, status):
 )
 def test_the_smallest_strength_found(points, expected):
     assert detecting.smallest_found(points) == (expected if expected is None else pytest.approx(expected))
+
+
+def test_tests_are_chosen_by_name():
+    assert set(detecting.wanted(["polycal audit", "skce *"])) == {"polycal audit", "SKCE block", "SKCE redraw"}
+        "polycal audit",
+        "SKCE block",
+        "SKCE redraw",
+    ]
+    assert detecting.wanted(None) == detecting.TESTS
