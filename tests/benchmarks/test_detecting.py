@@ -69,9 +69,9 @@ def test_the_smallest_strength_found(points, expected):
 
 
 def test_tests_are_chosen_by_name():
-    assert set(detecting.wanted(["polycal audit", "skce *"])) == {"polycal audit", "SKCE block", "SKCE redraw"}
+    assert set(detecting.wanted(["polycal audit", "skce *"])) == {
         "polycal audit",
         "SKCE block",
         "SKCE redraw",
-    ]
+    }
     assert detecting.wanted(None) == detecting.TESTS
