@@ -2,7 +2,9 @@
 
 import os
 import signal
+from concurrent.futures import CancelledError
 from time import monotonic, sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 import polycal as pc
 from polycal import distributed
 from polycal._audit.streamed import audit_stream
-from polycal.io.chunks import open_predictions
+from polycal.io.chunks import PredictionFiles, open_predictions
 
 pa = pytest.importorskip("pyarrow")
 da = pytest.importorskip("dask.array")
@@ -136,6 +138,55 @@ def test_a_corrupt_file_is_named(client, folder, tmp_path):
     (tmp_path / "3.parquet").write_bytes(whole[:middle] + b"\xff" * 64 + whole[middle + 64 :])
     with pytest.raises(ValueError, match=rf"file://{tmp_path}/3\.parquet"):
         distributed.audit(opened, client=client)
+
+
+def test_workers_that_run_elsewhere_find_relative_paths(client, folder, example, tmp_path, monkeypatch):
+    calibrator = pc.TemperatureScaling().fit(example.proba, example.labels)
+    monkeypatch.chdir(folder.parent)
+    for data in (folder.name, open_predictions(folder.name), f"file://{folder.name}/0.parquet"):
+        fitted = distributed.fit_calibrator(pc.TemperatureScaling(), data, client=client, n_rows=100)
+        assert fitted.n_classes_ == 10
+    monkeypatch.chdir(tmp_path)
+    pairs = {
+        "files": folder / "0.parquet",
+        "arrays": (example.labels, da.from_array(example.proba, chunks=(4000, 10))),
+    }
+    for out, data in pairs.items():
+        files = distributed.apply_calibrator(calibrator, data, out, client=client)
+        assert [file.name for file in (tmp_path / out).iterdir()] == ["part-00000.parquet"]
+        assert files[0].exists()
+
+
+def test_bad_rows_of_files_are_named_by_their_chunk(frame, example, tmp_path, monkeypatch):
+    bad = frame.iloc[:20].copy()
+    bad.iloc[13, 0] += 0.5
+    bad.to_parquet(tmp_path / "bad.parquet", index=False)
+    monkeypatch.setattr(PredictionFiles, "chunk_rows", 10)
+    message = r"bad\.parquet: rows from 10: y_proba\[3\] does not sum to 1"
+    with pytest.raises(ValueError, match=message):
+        distributed.audit(tmp_path)
+    calibrator = pc.TemperatureScaling().fit(example.proba, example.labels)
+    with pytest.raises(ValueError, match=message):
+        distributed.apply_calibrator(calibrator, tmp_path / "bad.parquet", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        (
+            dask_distributed.KilledWorker("task", SimpleNamespace(address="tcp://far:1"), 3),
+            r"^4 workers died one after the other .* log of tcp://far:1 may say more\.$",
+        ),
+        (CancelledError("scheduler-lost\nand more"), r"^the cluster gave the work up \(scheduler-lost\)$"),
+    ],
+)
+def test_what_a_cluster_says_of_itself_is_one_line(folder, failure, message):
+    def fail():
+        raise failure
+
+    client = SimpleNamespace(compute=lambda value: SimpleNamespace(result=fail))
+    with pytest.raises(OSError, match=message):
+        distributed.fit_calibrator(pc.TemperatureScaling(), folder, client=client)
 
 
 def test_bad_rows_are_named_by_partition(client, frame):

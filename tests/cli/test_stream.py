@@ -5,6 +5,7 @@ import json
 import pytest
 
 import polycal as pc
+from polycal.distributed._dask import ClusterError
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +69,7 @@ def test_urls_are_audited_and_their_secrets_are_not_told(run, folder, tmp_path):
     [
         (["--memory", "lots"], "lots"),
         (["--memory", "1KiB"], "memory"),
+        (["--memory", "1.2.3GiB"], "memory must be a size such as '1GiB'"),
         (["--notion", "sigmoid"], "fits into memory"),
     ],
 )
@@ -76,6 +78,35 @@ def test_bad_options_are_one_line(run, folder, arguments, message):
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_standard_input_is_read_in_chunks(run, folder, tmp_path):
+    with (folder / "0.parquet").open("rb") as stdin:
+        done = run("audit", "-", "--memory", "600MiB", "--json", "--html", tmp_path / "r.html", stdin=stdin)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["n_samples"] == 2500
+    assert "standard input" in (tmp_path / "r.html").read_text()
+    with (folder / "0.parquet").open("rb") as stdin:
+        done = run("audit", "-", "--scheduler", "tcp://127.0.0.1:1", stdin=stdin)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("polycal: workers cannot read standard input")
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        (MemoryError("0.parquet: 9 GiB are too many"), "polycal: 0.parquet: 9 GiB are too many\n"),
+        (MemoryError(), "polycal: there is not memory enough\n"),
+        (ClusterError("4 workers died"), "polycal: 4 workers died\n"),
+    ],
+)
+def test_lack_of_memory_and_of_workers_is_one_line(run, folder, failure, message, monkeypatch):
+    def fail(*args, **options):
+        raise failure
+
+    monkeypatch.setattr("polycal.audit_stream", fail)
+    done = run("audit", folder, "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
 def test_a_damaged_file_is_named(run, folder, tmp_path):

@@ -80,19 +80,49 @@ def test_the_number_of_classes_may_be_given(tmp_path):
     ("columns", "message"),
     [
         ({"proba": [[0.6], [0.9]]}, "row 0 lists 2 classes but 1 probabilities"),
-        ({"proba": [[0.6, None], [0.9]]}, "'proba' holds a null"),
+        ({"proba": [[0.6, 0.3], [None]]}, "rows from 0: row 1, column 'proba' holds a null"),
+        ({"proba": [None, [0.9]]}, "row 0, column 'proba' holds a null"),
+        ({"classes": [[0, None], [1]]}, "row 0, column 'classes' holds a null"),
         ({"proba": [[0.6, 0.9], [0.9]]}, r"rows from 0: y_proba\[0\] sums to 1\.5"),
         ({"classes": [[2, 2], [1]]}, r"y_proba\[0\] lists class 2 twice"),
         ({"classes": [["a", "b"], ["a"]]}, "class indices"),
         ({"classes": [0, 1]}, "not lists"),
         ({"label": [0, 4]}, r"y_true\[1\] is outside"),
-        ({"label": [0, None]}, "'label' holds a null"),
+        ({"label": [0, None]}, "row 1, column 'label' holds a null"),
     ],
 )
 def test_bad_files_are_named(tmp_path, columns, message):
     write_table(tmp_path / "bad.parquet", **columns)
     with pytest.raises(ValueError, match=rf"(?s)bad\.parquet.*{message}"):
         read_lists(tmp_path / "bad.parquet")
+
+
+def test_the_row_of_a_null_is_found_among_empty_lists(tmp_path):
+    lists = {"classes": [[], [0], [], [1, 2]], "proba": [[], [0.9], [], [0.5, None]], "label": [0] * 4}
+    table = pa.table(lists).replace_schema_metadata({"n_classes": "4"})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="row 3, column 'proba' holds a null"):
+        read_lists(tmp_path)
+
+
+def test_files_must_agree_on_the_number_of_classes(tmp_path):
+    for name, metadata in (("a", {"n_classes": "50"}), ("b", {"other": "1"}), ("c", {"n_classes": "20"})):
+        write_table(tmp_path / f"{name}.parquet", metadata)
+    assert open_lists([tmp_path / "a.parquet", tmp_path / "b.parquet"]).n_classes == 50
+    with pytest.raises(ValueError, match=r"c\.parquet: has 20 classes but the files before have 50"):
+        open_lists(tmp_path)
+    assert open_lists(tmp_path, n_classes=50).n_classes == 50
+
+
+@pytest.mark.parametrize("junk", ["many", "1e3", "-4", "", b"\xff"])
+def test_junk_in_the_metadata_is_named_by_its_file(tmp_path, junk):
+    write_table(tmp_path / "a.parquet", {"n_classes": junk})
+    with pytest.raises(ValueError, match=r"a\.parquet: its metadata say n_classes=.*, which is no number"):
+        open_lists(tmp_path)
+    assert open_lists(tmp_path, n_classes=4).n_classes == 4
+    write_table(tmp_path / "a.parquet", {"class_names": "[1"})
+    with pytest.raises(ValueError, match=r"a\.parquet: cannot be read as JSON"):
+        open_lists(tmp_path)
 
 
 def test_other_files_are_refused(tmp_path):

@@ -182,7 +182,7 @@ def test_links_are_followed(folder):
     path, proba = folder
     links = path / "links"
     (links / "folder.parquet").mkdir(parents=True)
-    for name, to in (("a", "0.parquet"), ("b", "1.parquet"), ("broken", "9.parquet"), ("back", "links")):
+    for name, to in (("a", "0.parquet"), ("b", "1.parquet"), ("back", "links")):
         (links / f"{name}.parquet").symlink_to(path / to)
     for given in (links, f"{links}/*.parquet"):
         here, there = open_predictions(given), open_predictions(f"file://{given}")

@@ -37,6 +37,8 @@ def main() -> None:
     """Run the command; bad input ends in one line on stderr and exit code 2."""
     try:
         app()
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        typer.echo(f"polycal: {error}", err=True)
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+        # What runs out of memory may have none left for words.
+        said = str(error) or "there is not memory enough"
+        typer.echo(f"polycal: {said}", err=True)
         sys.exit(BAD_INPUT)

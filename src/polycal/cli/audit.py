@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import polycal as pc
-from polycal.cli.inputs import is_stream, read_calibrator, read_sample, shown
+from polycal.cli.inputs import STDIN, is_stream, read_calibrator, read_sample, readable_files, shown
 from polycal.cli.options import (
     AlphaOption,
     FilesArgument,
@@ -132,7 +132,10 @@ def _audit_file(
 def _audit_stream(files: list[str], scheduler: str | None, common: Any) -> "pc.Audit":
     """Many files or large ones, in chunks: here, or where a scheduler sends the work."""
     if scheduler is None:
-        return pc.audit_stream(files, **common)
+        with readable_files(files) as copied:
+            return pc.audit_stream(copied, **common)
+    if STDIN in files:
+        raise ValueError("workers cannot read standard input; give --scheduler files that they see.")
     return pc.distributed.audit(files, client=scheduler, **common)
 
 

@@ -4,13 +4,13 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import polycal as pc
 from polycal.io._places import is_pattern, place_of
 
-_STDIN = "-"
+STDIN = "-"
 # How each format starts; CSV is what starts otherwise.
 _STARTS = {b"PK\x03\x04": ".npz", b"\x93NUMPY": ".npy", b"PAR1": ".parquet", b"ARROW1": ".feather"}
 
@@ -18,7 +18,7 @@ _STARTS = {b"PK\x03\x04": ".npz", b"\x93NUMPY": ".npy", b"PAR1": ".parquet", b"A
 @contextmanager
 def readable_file(path: str) -> Iterator[str]:
     """The file itself, or its URL; for ``-``, what comes on standard input, as a temporary file of the right suffix."""
-    if path != _STDIN:
+    if path != STDIN:
         yield path
         return
     if sys.stdin.isatty():
@@ -35,6 +35,13 @@ def readable_file(path: str) -> Iterator[str]:
         yield str(copy)
 
 
+@contextmanager
+def readable_files(files: list[str]) -> Iterator[list[str]]:
+    """As `readable_file`, for several; what comes on standard input is not held in memory."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(readable_file(file)) for file in files]
+
+
 def is_stream(files: list[str]) -> bool:
     """Whether this is more than one file: several, a folder, or a pattern."""
     return len(files) > 1 or place_of(files[0]).is_dir() or is_pattern(place_of(files[0]))
@@ -42,7 +49,7 @@ def is_stream(files: list[str]) -> bool:
 
 def shown(files: list[str]) -> str:
     """What to call the input."""
-    name = "standard input" if files[0] == _STDIN else _name_of(files[0])
+    name = "standard input" if files[0] == STDIN else _name_of(files[0])
     return name if len(files) == 1 else f"{name} and {len(files) - 1} more"
 
 

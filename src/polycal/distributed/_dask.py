@@ -2,10 +2,15 @@
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
+
+
+class ClusterError(OSError):
+    """A cluster that did not finish the work; the data may be sound."""
 
 
 def dask(module: str = "") -> Any:
@@ -26,11 +31,25 @@ def computing(client: Any) -> Iterator[Callable[[Any], Any]]:
     elif isinstance(client, str):
         dask()
         with importlib.import_module("distributed").Client(client) as own:
-            yield lambda value: own.compute(value).result()
+            yield lambda value: _result(own.compute(value))
     elif hasattr(client, "compute"):
-        yield lambda value: client.compute(value).result()
+        yield lambda value: _result(client.compute(value))
     else:
         raise TypeError(f"client must be a Dask client or the address of a scheduler; got {client!r}.")
+
+
+def _result(future: Any) -> Any:
+    """What a future becomes; what a cluster says about itself and not about the data is told in one line."""
+    killed = importlib.import_module("distributed").KilledWorker
+    try:
+        return future.result()
+    except killed as error:
+        raise ClusterError(
+            f"{error.allowed_failures + 1} workers died one after the other at the same task; most often they have "
+            f"less memory than they are told to use. The log of {error.last_worker.address} may say more."
+        ) from error
+    except CancelledError as error:
+        raise ClusterError(f"the cluster gave the work up ({str(error).partition(chr(10))[0]})") from error
 
 
 def merged_as_tree(merge: Callable[[Item, Item], Item], values: Sequence[Any]) -> Any:

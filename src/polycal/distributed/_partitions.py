@@ -2,8 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from polycal._typing import Bools
 from polycal._validation import check_choice
 from polycal.distributed._dask import dask
-from polycal.io._chunk_readers import reader_of
+from polycal.io._chunk_readers import UnreadChunk, reader_of
 from polycal.io._files import ROWS_PER_FILE
 from polycal.io._places import Place
 from polycal.io._raw import RawPredictions
@@ -30,18 +30,23 @@ class Partition(ABC):
         """What to call it in an error."""
 
     @abstractmethod
-    def raws(self, files: PredictionFiles) -> Iterator[tuple[int, RawPredictions]]:
-        """Its rows, unchecked: (number of the first row, rows)."""
+    def unread(self, files: PredictionFiles) -> Iterator[UnreadChunk]:
+        """Its rows, to be read and checked: (number of the first row, what reads them)."""
 
     def naming(self) -> AbstractContextManager[None]:
         """Errors inside name the partition."""
         return named(self.title())
 
+    def naming_rows(self, start: int) -> AbstractContextManager[None]:
+        """Errors inside, which count the rows of one chunk, name the first of them."""
+        return named(f"rows from {start}")
+
     def chunks(self, files: PredictionFiles, number: int) -> Iterator[Chunk]:
         """Its rows, checked, with their places in the whole data."""
         with self.naming():
-            for start, raw in self.raws(files):
-                chunk = files.checked(raw, number * ROWS_PER_FILE + start)
+            for start, read in self.unread(files):
+                with self.naming_rows(start):
+                    chunk = files.checked(read(), number * ROWS_PER_FILE + start)
                 if chunk is not None:
                     yield chunk
 
@@ -56,9 +61,9 @@ class FilePartition(Partition):
         """The path or URL."""
         return str(self.path)
 
-    def raws(self, files: PredictionFiles) -> Iterator[tuple[int, RawPredictions]]:
+    def unread(self, files: PredictionFiles) -> Iterator[UnreadChunk]:
         """The file in chunks."""
-        return reader_of(self.path, files.memory).chunks(files.chunk_rows)
+        return reader_of(self.path, files.memory).unread_chunks(files.chunk_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +77,13 @@ class ArrayPartition(Partition):
         """Its number."""
         return f"partition {self.number}"
 
-    def raws(self, files: PredictionFiles) -> Iterator[tuple[int, RawPredictions]]:  # noqa: ARG002 - it is there
+    def unread(self, files: PredictionFiles) -> Iterator[UnreadChunk]:  # noqa: ARG002 - it is there
         """All rows at once."""
-        yield 0, self.raw
+        yield 0, lambda: self.raw
+
+    def naming_rows(self, start: int) -> AbstractContextManager[None]:  # noqa: ARG002 - there is one chunk
+        """Nothing to add: the first row of the chunk is that of the partition."""
+        return nullcontext()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +105,8 @@ def partitions_of(data: Any, memory: int | str, part: Part, class_names: Any) ->
         files = (
             data if isinstance(data, PredictionFiles) else open_predictions(data, memory=memory, part=part)
         )
+        # Workers may run in other folders.
+        files = replace(files, paths=tuple(path.absolute() for path in files.paths))
         make = dask().delayed(FilePartition, pure=False)
         return Partitions(files, [make(path) for path in files.paths])
     raise TypeError(

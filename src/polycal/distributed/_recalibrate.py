@@ -129,7 +129,8 @@ def apply_calibrator(
     folder = Path(text)
     folder.mkdir(parents=True, exist_ok=True)
     with computing(client) as compute:
-        pairs = np.asarray(compute(written(calibrator, data, folder, memory, class_names)))
+        # Workers may run in other folders.
+        pairs = np.asarray(compute(written(calibrator, data, folder.absolute(), memory, class_names)))
     files = [part_file(folder, number) for number, n_rows in sorted(pairs.tolist()) if n_rows]
     remove_others(folder, files)
     return files

@@ -127,17 +127,25 @@ def _write(
 def _recalibrated(
     calibrator: Calibrator, files: PredictionFiles, part: Partition
 ) -> Iterator[RawPredictions]:
-    for _, raw in part.raws(files):
-        if raw.proba.shape[0]:
-            proba, names = check_proba(raw.proba, class_names=files.class_names, from_logits=raw.from_logits)
-            yield RawPredictions(
-                # From the logits, where there are any: their softmax is taken more accurately there.
-                calibrator._taking(from_logits=raw.from_logits).predict_proba(raw.proba),
-                labels=None if raw.labels is None else check_labels(raw.labels, proba.shape[1], names),
-                sample_weight=raw.sample_weight,
-                class_names=names,
-                evaluation=raw.evaluation,
-            )
+    for start, read in part.unread(files):
+        with part.naming_rows(start):
+            raw = read()
+            if raw.proba.shape[0]:
+                yield _recalibrated_rows(calibrator, raw, files.class_names)
+
+
+def _recalibrated_rows(
+    calibrator: Calibrator, raw: RawPredictions, class_names: tuple[str, ...] | None
+) -> RawPredictions:
+    proba, names = check_proba(raw.proba, class_names=class_names, from_logits=raw.from_logits)
+    return RawPredictions(
+        # From the logits, where there are any: their softmax is taken more accurately there.
+        calibrator._taking(from_logits=raw.from_logits).predict_proba(raw.proba),
+        labels=None if raw.labels is None else check_labels(raw.labels, proba.shape[1], names),
+        sample_weight=raw.sample_weight,
+        class_names=names,
+        evaluation=raw.evaluation,
+    )
 
 
 def _write_frame(

@@ -18,6 +18,7 @@ _BASE_MEMORY = 384 << 20
 # The shares of the rest that a chunk may take, and what is held of a file elsewhere.
 _CHUNK_SHARE, _REMOTE_SHARE = 4, 8
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_SIZE = re.compile(r"\s*([0-9]{1,18}(?:\.[0-9]*)?|\.[0-9]+)\s*([KMGT]?)(?:i?B)?\s*", flags=re.IGNORECASE)
 
 AnySample = TypeVar("AnySample")
 AnyChunk = TypeVar("AnyChunk")
@@ -88,7 +89,7 @@ def remote_room(memory: int) -> int:
 def parse_memory(memory: int | str) -> int:
     """Bytes, from a number or a text such as "1GiB"; at least 512 MiB."""
     if isinstance(memory, str):
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)(?:i?B)?\s*", memory, flags=re.IGNORECASE)
+        match = _SIZE.fullmatch(memory)
         if match is None:
             raise ValueError(f"memory must be a size such as '1GiB' or '512MiB'; got {memory!r}.")
         memory = int(float(match[1]) * 2 ** _UNITS[match[2].upper()])

@@ -2,19 +2,23 @@
 
 import importlib
 import io
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from polycal.io._urls import hide_said_secrets, hide_secrets, is_url, take_apart, url_of
 from polycal.storage.damage import UnreachableError, check_claim
 
-__all__ = ["RemoteFile", "hide_secrets", "is_url"]
+__all__ = ["RemoteFile", "hide_secrets", "is_hidden", "is_url", "storages_of"]
 
 _DENIED, _MISSING = (401, 403), 404
+_LOCAL = ("file", "local")
+# Of a URL, or of the archive behind it: what depends on the folder where a process runs.
+_RELATIVE = re.compile(r"(^|::)(file|local)://(?![/~])(.+?)(?=::|$)")
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,6 +60,20 @@ class RemoteFile:
         """Whether this is a pattern."""
         return any(mark in take_apart(self.url).asked for mark in "*[?")
 
+    @property
+    def local(self) -> Path | None:
+        """The path, if it is one on this machine."""
+        parts = take_apart(self.url)
+        if parts.scheme not in _LOCAL or parts.caches or parts.behind:
+            return None
+        with self._connected() as (_, path):
+            return Path(path)
+
+    def absolute(self) -> "RemoteFile":
+        """The same in any working folder, for other processes."""
+        url = _RELATIVE.sub(lambda m: f"{m[1]}{m[2]}://{Path(m[3]).absolute().as_posix()}", self.url)
+        return replace(self, url=url)
+
     def is_dir(self) -> bool:
         """Whether this is a folder."""
         if self._is_web and self.suffix and not self._bare.endswith("/"):
@@ -72,17 +90,21 @@ class RemoteFile:
     def size(self) -> int:
         """Bytes of the file."""
         with self._connected() as (files, path):
-            size = files.info(path)["size"]
-        if size is None:
+            about = files.info(path)
+        if about["type"] == "other":
+            raise ValueError(f"{self}: is a pipe or a device, not a regular file")
+        if about["size"] is None:
             raise UnreachableError(
                 f"{self}: its server does not tell its size, so that it cannot be read in parts"
             )
-        return int(size)
+        return int(about["size"])
 
     def inside(self) -> list["RemoteFile"]:
-        """All files of the folder, at any depth."""
+        """All files of the folder, at any depth, but for those in hidden folders."""
         with self._connected() as (files, path):
-            return self._found(files, files.find(path, detail=True))
+            found = files.find(path, detail=True)
+            seen = {name: found[name] for name in found if not _is_in_hidden(name, path)}
+            return self._found(files, seen)
 
     def matches(self) -> list["RemoteFile"]:
         """The files that the pattern stands for."""
@@ -206,11 +228,31 @@ class _OpenRemote(io.RawIOBase):
         super().close()
 
 
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder has the name of one that is not meant to be read, such as ``_temporary``."""
+    return name.startswith((".", "_"))
+
+
+def storages_of(files: Iterable[RemoteFile]) -> dict[str, tuple[Any, str]]:
+    """By URL, the filesystem, which can be compared to others, and the path in it."""
+    storages = {}
+    for url in {file.url for file in files}:
+        with RemoteFile(url)._connected() as storage:
+            storages[url] = storage
+    return storages
+
+
+def _is_in_hidden(name: str, folder: str) -> bool:
+    """Whether a file is in a hidden folder below the given one, whose own name does not matter."""
+    below = name.strip("/").removeprefix(folder.strip("/"))
+    return any(map(is_hidden, PurePosixPath(below).parts[:-1]))
+
+
 def _is_file(files: Any, name: str, listed: dict[str, Any]) -> bool:
     if listed["type"] in ("file", "directory"):
         return bool(listed["type"] == "file")
-    # A link: only where it leads tells what it is.
-    return bool(files.exists(name)) and not files.isdir(name)
+    # A link: only where it leads tells what it is. Opening one that leads nowhere will say so.
+    return not files.isdir(name)
 
 
 def _fsspec(module: str) -> Any:

@@ -123,7 +123,9 @@ def open_predictions(
     path : str, path, or list of them
         Files, folders (all files of predictions in them, at any depth) and patterns such as ``day-*.parquet``, on this
         machine or behind a URL such as ``s3://bucket/logs/*.parquet``. For the formats see `read_predictions`; Parquet
-        and ``.npy`` are read in chunks, other files whole, one at a time.
+        and ``.npy`` are read in chunks, other files whole, one at a time. Files and folders in a folder whose names
+        start with ``.`` or ``_`` are left out, and linked folders are not followed; a file that is given twice, also
+        by a link, is read once.
     memory : int or str, default "1GiB"
         What may be used in all, in bytes or as text such as "512MiB" or "2GiB". At least 512 MiB.
     part : {"all", "calibration", "evaluation"}

@@ -1,6 +1,7 @@
 """Lists of classes in Parquet files: a column of class ids and a column of probabilities, read chunk by chunk."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -109,7 +110,7 @@ def open_lists(
         names) and, optionally, ``weight``.
     n_classes : int, optional
         Number of classes; by default what the first file's metadata say under ``n_classes``, or the number of names
-        in the JSON list under ``class_names``.
+        in the JSON list under ``class_names``. Files that say otherwise are then refused.
     remainder : {"unknown", "spread", "anywhere", "class"}, default "unknown"
         What is said of the probability that a list leaves over, as for `polycal.sparse.sparse_sample`.
     memory : int or str, default "1GiB"
@@ -140,15 +141,12 @@ def open_lists(
     if not paths:
         raise ValueError("the list of files is empty")
     schemas = [_schema_of(file) for file in paths]
-    names = names_in_metadata(schemas[0])
-    for file, schema in zip(paths, schemas, strict=True):
-        if names_in_metadata(schema) != names:
+    names, *others = map(_names_of, paths, schemas)
+    for file, other in zip(paths[1:], others, strict=True):
+        if other != names:
             raise ValueError(f"{file}: has other class names than {paths[0]}")
     if n_classes is None:
-        size = (schemas[0].metadata or {}).get(_SIZE)
-        if size is None and names is None:
-            raise ValueError(f"{paths[0]}: does not say how many classes there are; pass n_classes")
-        n_classes = int(size) if size is not None else len(names or ())
+        n_classes = _common_size(paths, schemas)
     return ListFiles(paths, check_integer(n_classes, "n_classes", minimum=2), names, limit, remainder)
 
 
@@ -223,13 +221,44 @@ def _schema_of(path: Place) -> Any:
         return schema
 
 
+def _names_of(path: Place, schema: Any) -> tuple[str, ...] | None:
+    with named(path):
+        return names_in_metadata(schema)
+
+
+def _common_size(paths: Sequence[Place], schemas: Sequence[Any]) -> int:
+    """The number of classes that the first file tells; others may tell nothing, but nothing else."""
+    first, *others = map(_size_in_metadata, paths, schemas)
+    if first is None:
+        raise ValueError(f"{paths[0]}: does not say how many classes there are; pass n_classes")
+    for path, size in zip(paths[1:], others, strict=True):
+        if size not in (None, first):
+            raise ValueError(f"{path}: has {size} classes but the files before have {first}")
+    return first
+
+
+def _size_in_metadata(path: Place, schema: Any) -> int | None:
+    text = (schema.metadata or {}).get(_SIZE)
+    if text is None:
+        names = names_in_metadata(schema)
+        return None if names is None else len(names)
+    if not re.fullmatch(rb"\s*[0-9]{1,18}\s*", text):
+        said = text.decode(errors="replace")
+        raise ValueError(f"{path}: its metadata say n_classes={said!r}, which is no number; pass n_classes")
+    return int(text)
+
+
 def _flat(column: Any, name: str) -> tuple[Ints, NDArray[Any]]:
     """The lengths of lists, and what they hold, one after the other."""
     lengths = _values(pyarrow("compute").list_value_length(column), name).astype(np.int64)
-    return lengths, _values(column.flatten(), name)
+    return lengths, _values(column.flatten(), name, lengths)
 
 
-def _values(column: Any, name: str) -> NDArray[Any]:
+def _values(column: Any, name: str, lengths: Ints | None = None) -> NDArray[Any]:
+    """A column, or what its lists of these lengths hold, as an array."""
     if column.null_count:
-        raise ValueError(f"column {name!r} holds a null; drop the row or give it a value")
+        row = int(np.argmax(np.asarray(column.is_null())))
+        if lengths is not None:
+            row = int(np.searchsorted(np.cumsum(lengths), row, side="right"))
+        raise ValueError(f"row {row}, column {name!r} holds a null; drop the row or give it a value")
     return np.asarray(column)

@@ -16,8 +16,13 @@ def check_file(path: Path) -> None:
     """See that there is such a file, and if not, look for one with a similar name."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file in it")
-    if path.exists():
+    if path.is_file():
         return
+    if path.exists():
+        # Opening a pipe by its name would wait for a writer, for ever if there is none.
+        raise ValueError(f"{path}: is a pipe or a device, not a regular file; copy what comes from it to one")
+    if path.is_symlink():
+        raise FileNotFoundError(f"{path}: is a link to {path.readlink()}, which is not there")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no folder {path.parent}")
     similar = difflib.get_close_matches(path.name, (p.name for p in path.parent.iterdir()), n=1)
@@ -35,7 +40,7 @@ def named(what: object) -> Iterator[None]:
     except TypeError as error:
         raise TypeError(f"{what}: {error}") from error
     except MemoryError as error:
-        raise MemoryError(f"{what}: {error}") from error
+        raise MemoryError(f"{what}: {str(error) or 'there is not memory enough'}") from error
 
 
 @contextmanager
