@@ -10,8 +10,9 @@ import pytest
 import polycal as pc
 from polycal._audit.bundle import Bundle, feed, in_fit_half
 from polycal._audit.plan import make_plan, pass_threads
-from polycal._audit.streamed import KERNEL, audit_stream
+from polycal._audit.streamed import KERNEL, _judging, audit_stream
 from polycal.io.chunks import PredictionFiles, open_predictions
+from polycal.states.certificate import CertificateState
 from polycal.states.classes import ClassesState
 from polycal.states.question import QuestionState
 from polycal.states.scores import ScoreState
@@ -206,6 +207,28 @@ def test_certificates_are_finished_in_the_memory_that_the_searches_had(folder):
     assert plan.proof_threads(10**9) == 1
 
 
+def test_rows_that_are_played_fit_into_the_memory(folder, example):
+    witness = pc.estimate_error(example.labels, example.proba, pc.Confidence(smooth=True)).witness
+    limits = {}
+    for memory in ("512MiB", "1GiB", "32GiB"):
+        files = open_predictions(folder, memory=memory)
+        plan = make_plan(files, None, None, KERNEL, 0.05, 0, 64)
+        limits[memory] = _judging(plan, {"a": witness}, example).states["certificate a"].most_played
+        # What was measured: 83 bytes a row.
+        assert limits[memory] * 83 < files.free_memory // 2
+    assert 100_000 < limits["512MiB"] < limits["1GiB"] == limits["32GiB"] == 1 << 21
+
+
+def test_beyond_them_the_bets_are_fixed(example):
+    witness = pc.estimate_error(example.labels, example.proba, pc.Confidence(smooth=True)).witness
+    states = [CertificateState(witness, most_played=most) for most in (None, 10_000, 9_999, 10**9)]
+    bounds = [s.update(example.labels, example.proba).finish().lower_bound for s in states]
+    assert 0 < bounds[2] < bounds[0] == bounds[1] == bounds[3]
+    assert states[2].copy().merge(states[0]).most_played == 9_999
+    with pytest.raises(ValueError, match="most_played must be"):
+        CertificateState(witness, most_played=0)
+
+
 def test_what_a_thread_raises_is_raised(folder):
     bundle = Bundle(0)
     bundle.add("question", QuestionState(["no such class"]), "all")
@@ -275,6 +298,19 @@ def test_weights_count(tmp_path, example):
         pc.brier_score(part.labels, part.proba, sample_weight=weight)
     )
     assert found.n_fit + found.n_judge == np.count_nonzero(weight)
+
+
+def test_files_that_were_opened_keep_what_was_chosen(folder):
+    files = open_predictions(folder, memory="600MiB")
+    for options in ({"part": "evaluation"}, {"memory": "512MiB"}):
+        with pytest.raises(ValueError, match="the files were opened with"):
+            audit_stream(files, **options)
+
+
+def test_rows_must_count(tmp_path):
+    np.savez(tmp_path / "a.npz", proba=[[0.5, 0.5]] * 3, labels=[0, 1, 0], weight=np.zeros(3))
+    with pytest.raises(ValueError, match="the weights of all rows are 0"):
+        audit_stream(tmp_path)
 
 
 def test_options_are_checked(folder):

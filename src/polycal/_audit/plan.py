@@ -38,10 +38,14 @@ class StreamPlan:
     sketch_rows: int
     n_jobs: int | None
 
+    @property
+    def most_played(self) -> int:
+        """Rows of a certificate that may be played one by one, in the memory that the searches had."""
+        return max(1, self.sketch_rows * self.n_classes * _SKETCH_BYTES_PER_CELL // _PROOF_BYTES)
+
     def proof_threads(self, n_judge: int) -> int:
-        """Threads that may finish certificates of so many rows, in the memory that the searches had."""
-        room = self.sketch_rows * self.n_classes * _SKETCH_BYTES_PER_CELL
-        return min(thread_count(self.n_jobs), max(1, room // (_PROOF_BYTES * max(1, n_judge))))
+        """Threads that may finish certificates of so many rows, in the same memory."""
+        return min(thread_count(self.n_jobs), max(1, self.most_played // max(1, n_judge)))
 
 
 def make_plan(

@@ -20,7 +20,7 @@ from polycal._audit.streamed_results import (
 from polycal._parallel import map_threads
 from polycal._typing import Path
 from polycal.auditors._base import Auditor
-from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles, open_predictions
+from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles, opened_predictions
 from polycal.io.predictions import Part
 from polycal.kernels._base import Kernel
 from polycal.kernels.radial import Gaussian
@@ -76,7 +76,8 @@ def audit_stream(
         Level of every test and bound.
     memory : int or str, default "1GiB"
         What may be used in all, at least 512 MiB; more is used for weights that differ from row to row, of which
-        24 bytes are kept for each judging row and finding.
+        24 bytes are kept for each judging row and finding, and with thousands of classes, whose searches take memory
+        quadratic in their number.
     part : {"all", "calibration", "evaluation"}
         Which rows, for files that mark them.
     random_state : int, default 0
@@ -118,7 +119,7 @@ def audit_stream(
     >>> audit.n_samples, audit.worst.significant
     (10000, True)
     """
-    files = data if isinstance(data, PredictionFiles) else open_predictions(data, memory=memory, part=part)
+    files = opened_predictions(data, memory, part)
     plan = make_plan(files, auditors, groups, kernel, alpha, random_state, n_jobs)
     n_threads = pass_threads(plan, files)
     return run_passes(plan, lambda bundle: feed(bundle, files, n_threads))
@@ -129,6 +130,8 @@ def run_passes(plan: StreamPlan, run: Pass) -> Audit:
     measured = run(_measuring(plan))
     if measured.states["scores"].n_samples == 0:
         raise ValueError("there is no row to audit.")
+    if measured.states["scores"].total_weight == 0:
+        raise ValueError("the weights of all rows are 0; at least one must be positive.")
     found: dict[str, Witness] = {}
     judged = Bundle(plan.seed)
     if min(measured.n_fit, measured.n_judge) >= MIN_ROWS:
@@ -195,7 +198,9 @@ def _judging(plan: StreamPlan, found: Mapping[str, Witness], sketch: Sample) -> 
     """What the last pass adds up."""
     bundle = Bundle(plan.seed)
     for source, witness in found.items():
-        state = CertificateState(witness, alpha=plan.alpha, random_state=plan.seed)
+        state = CertificateState(
+            witness, alpha=plan.alpha, random_state=plan.seed, most_played=plan.most_played
+        )
         bundle.add(f"certificate {source}", state, "judge")
         bundle.add(f"reading {source}", reading_state(witness, sketch), "judge")
         if isinstance(witness, SubsetWitness):

@@ -17,7 +17,7 @@ from polycal.io._files import ROWS_PER_FILE
 from polycal.io._places import Place
 from polycal.io._raw import RawPredictions
 from polycal.io._table import Columns, flags_from_codes, sort_columns
-from polycal.io.chunks import Chunk, PredictionFiles, open_predictions, parse_memory
+from polycal.io.chunks import Chunk, PredictionFiles, opened_predictions, parse_memory
 from polycal.io.predictions import Part
 from polycal.storage.damage import named
 
@@ -102,9 +102,7 @@ def partitions_of(data: Any, memory: int | str, part: Part, class_names: Any) ->
     if is_arrays(data):
         return _array_partitions(data, memory, part, class_names)
     if isinstance(data, str | PathLike | list | PredictionFiles):
-        files = (
-            data if isinstance(data, PredictionFiles) else open_predictions(data, memory=memory, part=part)
-        )
+        files = opened_predictions(data, memory, part)
         # Workers may run in other folders.
         files = replace(files, paths=tuple(path.absolute() for path in files.paths))
         make = dask().delayed(FilePartition, pure=False)

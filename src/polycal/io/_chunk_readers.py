@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Ints
 from polycal.io._arrow_columns import Table, column_classes, columns_of, has_lists, pyarrow, read_table
+from polycal.io._csv import count_cells
 from polycal.io._files import remote_room
 from polycal.io._formats import format_of
 from polycal.io._npz import read_npy
@@ -23,6 +24,8 @@ from polycal.storage.archive import read_rows
 
 # Other formats are read whole: their files must be smaller than the memory, by what unpacking and checking take.
 _WHOLE_SHARE = 4
+# Cells of CSV may have two bytes each; what one takes while it is read, and what is looked at of a file elsewhere.
+_CSV_CELL, _CSV_HEAD = 24, 1 << 20
 
 # The number of the first row, and what makes arrays of the rows: on any thread, also while others are being made.
 UnreadChunk = tuple[int, Callable[[], RawPredictions]]
@@ -38,11 +41,6 @@ class ChunkReader(ABC):
     @abstractmethod
     def unread_chunks(self, n_rows: int) -> Iterator[UnreadChunk]:
         """All rows, at most ``n_rows`` in a chunk."""
-
-    def chunks(self, n_rows: int) -> Iterator[tuple[int, RawPredictions]]:
-        """All rows, as (number of the first row, at most ``n_rows`` rows)."""
-        for start, read in self.unread_chunks(n_rows):
-            yield start, read()
 
 
 class NpyReader(ChunkReader):
@@ -69,12 +67,13 @@ class WholeReader(ChunkReader):
 
     def __init__(self, place: Place, memory: int) -> None:
         size = place.stat().st_size if isinstance(place, Path) else place.size()
-        if size * _WHOLE_SHARE > memory:
-            raise ValueError(
-                f"{place.suffix} files are read whole, and {size:,} bytes are too many for a memory of {memory:,}; "
-                "write Parquet or .npy instead"
-            )
         self._place, self._max_bytes = place, memory // 2
+        if size * _WHOLE_SHARE > memory:
+            _refuse_whole(place, f"{size:,} bytes", memory)
+        if place.suffix.lower() == ".csv":
+            cells = _cells_of(place, size)
+            if cells * _CSV_CELL > self._max_bytes:
+                _refuse_whole(place, f"{cells:,} cells", memory)
 
     def classes(self) -> Classes:
         """Those of all rows."""
@@ -88,6 +87,22 @@ class WholeReader(ChunkReader):
 
     def _read(self) -> RawPredictions:
         return format_of(self._place).read(self._place, self._max_bytes)
+
+
+def _refuse_whole(place: Place, what: str, memory: int) -> NoReturn:
+    raise ValueError(
+        f"{place.suffix} files are read whole, and {what} are too many for a memory of {memory:,}; "
+        "write Parquet or .npy instead"
+    )
+
+
+def _cells_of(place: Place, size: int) -> int:
+    """The cells of a table: on this machine all are counted, elsewhere the first ones stand for all."""
+    if isinstance(place, Path):
+        with place.open("rb") as file:
+            return count_cells(file, size, size)
+    with place.open() as stream:
+        return count_cells(stream, size, _CSV_HEAD)
 
 
 @dataclass(frozen=True)

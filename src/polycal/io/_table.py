@@ -47,7 +47,8 @@ def sort_columns(names: Sequence[str], classes: Sequence[str] | None = None) -> 
         raise ValueError("there are columns 'weight' and 'sample_weight'; keep one")
     if classes is None:
         classes = [n for n in names if n not in SPECIAL_COLUMNS and not n.startswith(_INDEX_PREFIX)]
-    missing = next((name for name in classes if name not in names), None)
+    there = set(names)
+    missing = next((name for name in classes if name not in there), None)
     if missing is not None:
         raise ValueError(f"there is no column {missing!r}, which is said to be a class")
     return Columns(tuple(classes), frozenset(names).intersection(SPECIAL_COLUMNS))

@@ -142,9 +142,9 @@ def open_predictions(
 
     URLs need ``pip install 'polycal[remote]'`` and the driver of their storage, such as ``s3fs`` for ``s3://``, which
     finds credentials as it always does. Of Parquet files only the parts that are needed travel, group of rows by group
-    of rows. About an eighth of the memory beyond what the interpreter takes is held of them, but of groups that are
-    larger at least 64 KiB of every column. Other formats are copied to a temporary file, one at a time, when they are
-    opened and each time they are read; ``.npy`` must be on this machine.
+    of rows. About an eighth of the memory beyond what the interpreter takes is held of them; of groups that take more,
+    here or elsewhere, a few columns at a time are copied to a temporary file. Other formats are copied to a temporary
+    file, one at a time, when they are opened and each time they are read; ``.npy`` must be on this machine.
 
     Examples
     --------
@@ -176,6 +176,23 @@ def open_predictions(
         given = ", ".join(map(str, paths[:3])) or "the list of files"
         raise ValueError(f"{given}{', ...' if len(paths) > 3 else ''}: there is no row in these files")
     return opened
+
+
+def opened_predictions(
+    data: _typing.Path | Sequence[_typing.Path] | PredictionFiles, memory: int | str, part: Part
+) -> PredictionFiles:
+    """Files that may have been opened before; what was chosen then is not to be chosen otherwise now."""
+    if not isinstance(data, PredictionFiles):
+        return open_predictions(data, memory=memory, part=part)
+    for name, now, default, before in (
+        ("part", part, "all", data.part),
+        ("memory", parse_memory(memory), parse_memory(DEFAULT_MEMORY), data.memory),
+    ):
+        if now not in {default, before}:
+            raise ValueError(
+                f"{name}={now!r} is given, but the files were opened with {before!r}; open them with it"
+            )
+    return data
 
 
 def _agree(files: PredictionFiles, classes: Classes) -> None:
