@@ -105,7 +105,7 @@ def test_classes_in_another_order_are_refused():
     labels = np.arange(50) % 3
     witness = pc.SubsetAuditor().find_witness(labels, proba, class_names=["a", "b", "c"])
     with pytest.raises(
-        ValueError, match="class 0 of the predictions is 'c' but was 'a' where the witness was found"
+        ValueError, match="class 0 of the predictions is 'c', which was class 2 where the witness was found"
     ):
         certify(witness, labels, proba, class_names=["c", "b", "a"])
     with pytest.raises(ValueError, match="class 0 of the predictions is 'c'"):

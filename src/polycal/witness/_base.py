@@ -108,16 +108,15 @@ class Witness(ABC):
         return card(type(self).__name__, lines)
 
     def _check_classes(self, sample: Sample) -> None:
-        """Refuse other classes, or the same in another order; without names on either side only their number counts."""
+        """Refuse another number of classes, and names that the witness knows in another place; others may be new."""
         self._check_width(sample.proba)
-        names = sample.class_names
-        if names is None or self.class_names is None or names == self.class_names:
-            return
-        i = next(i for i, name in enumerate(names) if name != self.class_names[i])
-        raise ValueError(
-            f"class {i} of the predictions is {names[i]!r} but was {self.class_names[i]!r} where the witness was "
-            "found; give the classes in the same order."
-        )
+        place = {name: i for i, name in enumerate(self.class_names or ())}
+        for i, name in enumerate(sample.class_names or ()):
+            if place.get(name, i) != i:
+                raise ValueError(
+                    f"class {i} of the predictions is {name!r}, which was class {place[name]} where the witness was "
+                    "found; give the classes in the same order."
+                )
 
     def _check_width(self, proba: Floats) -> None:
         if proba.shape[1] != self.n_classes:
