@@ -22,8 +22,9 @@ _FEATHER = "Feather (Arrow IPC)"
 
 # The second limit is for cells that are lists.
 _BATCH_CELLS, _BATCH_ROWS = 1 << 22, 1 << 14
-# Larger than a batch: every group costs a piece of metadata per column.
-_GROUP_CELLS = 1 << 24
+# Of a group: few cells, because all its columns are read at once, but many rows, because every column of every group
+# costs a piece of metadata.
+_GROUP_CELLS, _LEAST_GROUP = 1 << 22, 1 << 10
 
 
 def read_parquet(place: Place, max_bytes: int) -> RawPredictions:
@@ -90,7 +91,11 @@ def write_frame(path: Path, frame: Any, classes: Sequence[str]) -> None:
     named = (table.schema.metadata or {}) | {b"class_names": json.dumps(list(classes)).encode()}
     table = table.replace_schema_metadata(named)
     with _writing(path, table.schema) as writer:
-        writer.write_table(table, row_group_size=max(1, _GROUP_CELLS // len(classes)))
+        writer.write_table(table, row_group_size=_group_rows(len(classes)))
+
+
+def _group_rows(n_classes: int) -> int:
+    return max(_LEAST_GROUP, _GROUP_CELLS // n_classes)
 
 
 @contextmanager
@@ -134,7 +139,7 @@ def _batches(raw: RawPredictions, schema: Any) -> Iterator[Any]:
     pa = pyarrow()
     n_rows, n_classes = raw.proba.shape
     names = None if raw.class_names is None else pa.array(raw.class_names)
-    step = max(1, _GROUP_CELLS // n_classes)
+    step = _group_rows(n_classes)
     for start in range(0, n_rows, step):
         rows = slice(start, start + step)
         columns = [pa.array(np.ascontiguousarray(column)) for column in raw.proba[rows].T]
