@@ -79,9 +79,11 @@ def run(options):
             print(name, made.versions, made.missing or "complete", sep="\n  ")
     for name, run_section in SECTIONS.items():
         if name in wanted:
-            # Also where it is interrupted.
-            machine.record(name, None, options.results)
-            missing = run_section(options)
+            try:
+                missing = run_section(options)
+            except KeyboardInterrupt:
+                machine.record(name, None, options.results)
+                raise
             machine.record(name, missing, options.results)
             for peer, reason in missing.items():
                 print(f"missing: {peer}: {reason}")
