@@ -48,7 +48,11 @@ def folder(frame, tmp_path_factory):
 def client():
     with (
         dask_distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            # Any free port: another process of tests may have a cluster at the same time.
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address="127.0.0.1:0",
         ) as cluster,
         dask_distributed.Client(cluster) as client,
     ):
