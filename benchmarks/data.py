@@ -8,6 +8,7 @@
 import hashlib
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -45,16 +46,21 @@ class PredictionSet:
     @property
     def n_cells(self):
         """Rows to fit on times classes."""
-        return self._read("calibration").proba.size
+        return self._summary[0]
 
     @property
     def fingerprint(self):
         """A short hash of the predictions and labels of both parts."""
-        digest = hashlib.sha256()
-        for part in (self._read("calibration"), self._read("evaluation")):
+        return self._summary[1]
+
+    @cached_property
+    def _summary(self):
+        """Size and hash: both parts are read once for them, and not kept."""
+        split, digest = self.split(), hashlib.sha256()
+        for part in (split.calibration, split.evaluation):
             digest.update(np.ascontiguousarray(part.proba).tobytes())
             digest.update(part.labels.tobytes())
-        return digest.hexdigest()[:12]
+        return split.calibration.proba.size, digest.hexdigest()[:12]
 
     def split(self, seed=0):
         """The two parts: the file's own for seed 0, else all rows parted anew at random in the same sizes."""

@@ -33,7 +33,8 @@ def readable(sets):
     good, bad = [], {}
     for prediction_set in sets:
         try:
-            prediction_set.split()
+            # Needed anyway, and reads both parts.
+            _ = prediction_set.fingerprint
         except (ValueError, OSError) as error:
             bad[f"the predictions {prediction_set.name}"] = str(error)
         else:
@@ -131,8 +132,8 @@ def one_row(row, method, given, known_slow, limits, trial):
         "n_calibration": n_calibration,
         "n_evaluation": evaluation.n_samples,
     }
-    if method.is_ours:
-        row["version"] = own_version()
+    version = {"version": own_version()} if method.is_ours else {}
+    row.update(version)
     slow = too_slow_before(row, known_slow, limits)
     if slow is not None:
         where = "another split" if slow["set"] == row["set"] else f"{slow['set']}, which is not larger"
@@ -140,7 +141,8 @@ def one_row(row, method, given, known_slow, limits, trial):
         return {**row, "status": "skipped", "error": error, "limit_seconds": limits.seconds}
     result = trial.run(path, limits)
     out = result.pop("output", None)
-    row.update(result)
+    # Of our own methods also the sources count, which the worker does not know.
+    row.update({**result, **version})
     if row["status"] == "time limit":
         row["limit_seconds"] = limits.seconds
     if row["status"] == "ok":
@@ -170,10 +172,7 @@ class Trial:
     def run(self, given, limits):
         """The worker's result."""
         job = {"task": "recalibrate", "method": self._method.call, "package": self._method.package}
-        result = self._worker.run(job, given, limits)
-        if self._method.is_ours and "version" in result:
-            result["version"] = own_version()
-        return result
+        return self._worker.run(job, given, limits)
 
 
 def is_slow(row):

@@ -128,9 +128,10 @@ def audit_stream(
 def run_passes(plan: StreamPlan, run: Pass) -> Audit:
     """Measure, search and judge; ``run`` shows all rows to a bundle of states."""
     measured = run(_measuring(plan))
-    if measured.states["scores"].n_samples == 0:
+    scores = measured.states["scores"]
+    if scores.n_samples == 0:
         raise ValueError("there is no row to audit.")
-    if measured.states["scores"].total_weight == 0:
+    if scores.total_weight == 0:
         raise ValueError("the weights of all rows are 0; at least one must be positive.")
     found: dict[str, Witness] = {}
     judged = Bundle(plan.seed)
@@ -138,7 +139,6 @@ def run_passes(plan: StreamPlan, run: Pass) -> Audit:
         sketch: Sample = measured.finish("sketch")
         found = _search(plan, sketch, run)
         judged = run(_judging(plan, found, sketch))
-    scores = measured.states["scores"]
     findings = findings_of(plan, judged, found)
     return Audit(
         n_samples=scores.n_samples,

@@ -135,17 +135,22 @@ def _read_codes(table: Table, name: str) -> tuple[Ints, list[Any]]:
     values: dict[Any, int] = {}
     codes = np.empty(table.n_rows, dtype=np.int64)
     for start, batch in _numbered_batches(table, (name,)):
-        column = batch.column(name)
-        _refuse_null(column, name, start)
-        if pyarrow().types.is_nested(column.type):
-            raise ValueError(f"column {name!r} holds {column.type}; give one value per row")
-        encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+        encoded = encoded_column(batch, name, start)
         distinct = encoded.dictionary.to_pylist()
         # A dictionary may hold values that no row has.
         used, inverse = np.unique(np.asarray(encoded.indices), return_inverse=True)
         known = [values.setdefault(distinct[i], len(values)) for i in used]
         codes[start : start + batch.num_rows] = np.array(known, dtype=np.int64)[inverse]
     return codes, list(values)
+
+
+def encoded_column(batch: Any, name: str, start: int) -> Any:
+    """A column of one value per row, without gaps, as codes and a dictionary; ``start`` is its first row's number."""
+    column = batch.column(name)
+    _refuse_null(column, name, start)
+    if pyarrow().types.is_nested(column.type):
+        raise ValueError(f"column {name!r} holds {column.type}; give one value per row")
+    return column.dictionary_encode()
 
 
 def _numbered_batches(table: Table, names: tuple[str, ...]) -> Iterator[tuple[int, Any]]:

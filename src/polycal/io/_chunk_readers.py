@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Ints
-from polycal.io._arrow_columns import Table, column_classes, columns_of, has_lists, pyarrow, read_table
+from polycal.io._arrow_columns import (
+    Table,
+    column_classes,
+    columns_of,
+    encoded_column,
+    has_lists,
+    read_table,
+)
 from polycal.io._csv import count_cells
 from polycal.io._files import remote_room
 from polycal.io._formats import format_of
@@ -113,14 +120,14 @@ class LabelCode:
 
     def encode(self, column: Any) -> Ints:
         """A column of labels as positions."""
-        encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+        encoded = column.dictionary_encode()
         known = np.array([self.positions.get(v, 0) for v in encoded.dictionary.to_pylist()], dtype=np.int64)
         codes: Ints = known[np.asarray(encoded.indices)]
         return codes
 
 
 class ParquetReader(ChunkReader):
-    """A Parquet file, read by batches; on this machine without ever holding a whole group of rows."""
+    """A Parquet file, read by batches."""
 
     def __init__(self, place: Place, memory: int) -> None:
         self._place, self._room = place, remote_room(memory)
@@ -195,17 +202,11 @@ def _label_code(parquet: OpenParquet) -> LabelCode | None:
     """What the labels of a file mean: names or positions, which only all of them together can tell."""
     if "label" not in parquet.schema.names or not parquet.n_rows:
         return None
-    if pyarrow().types.is_nested(parquet.schema.field("label").type):
-        raise ValueError(f"column 'label' holds {parquet.schema.field('label').type}; give one value per row")
     # The first row of each value.
     rows: dict[Any, int] = {}
     start = 0
     for batch in parquet.batches(1 << 20, ["label"]):
-        column = batch.column("label")
-        if column.null_count:
-            row = start + int(np.argmax(np.asarray(column.is_null())))
-            raise ValueError(f"row {row}, column 'label' is null; drop the row or give it a value")
-        encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+        encoded = encoded_column(batch, "label", start)
         first = _first_places(np.asarray(encoded.indices), len(encoded.dictionary))
         for value, row in zip(encoded.dictionary.to_pylist(), first.tolist(), strict=True):
             # A dictionary may hold values that no row has.

@@ -73,8 +73,10 @@ def _distinct(places: Sequence[Place]) -> tuple[Place, ...]:
     def identity(place: Place) -> Hashable:
         if isinstance(place, Path):
             return place.resolve()
-        if place.local is not None:
-            return place.local.resolve()
+        # Asking connects to the storage.
+        local = place.local
+        if local is not None:
+            return local.resolve()
         files, path = storages[place.url]
         return files, place.path or path
 
