@@ -14,7 +14,7 @@ from benchmarks.peers.environments import environment
 from benchmarks.peers.hypothesis_tests import ALPHA, TESTS
 from benchmarks.peers.processes import Limits, run_job
 from benchmarks.store import Store
-from polycal._generators import make_cat_and_dog, make_shifted_subset, make_temperature
+from polycal.datasets import make_cat_and_dog, make_shifted_subset, make_temperature
 
 KEY = ("case", "strength", "test")
 POWER = 0.8

@@ -3,7 +3,7 @@
 import numpy as np
 
 import polycal as pc
-from polycal.auditors.subset import SubsetAuditor
+from polycal.families.subset import SubsetAuditor
 from polycal.sample import Sample
 
 # Rows for the debiased canonical error, whose cost is their square.

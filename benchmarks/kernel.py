@@ -6,8 +6,8 @@ import sys
 import numpy as np
 
 from benchmarks.timing import best_times
-from polycal.auditors.kernel import KernelAuditor
-from polycal.kernels.multinomial import Multinomial
+from polycal.families.kernel import KernelAuditor
+from polycal.kernels.kernels import Multinomial
 
 N, K, DEGREE = 20_000, 1_000, 8
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.methods import own_version
 from benchmarks.peers.environments import RECIPES, environment
-from polycal._parallel import cpu_count
+from polycal._threads import cpu_count
 
 ROOT = Path(__file__).parents[1]
 RUNS = "runs.json"

@@ -16,15 +16,12 @@ import polycal as pc
 from polycal._audit.bundle import feed
 from polycal._audit.plan import make_plan
 from polycal._audit.streamed import KERNEL, audit_stream, run_passes
-from polycal.auditors.kernel import KernelAuditor
+from polycal.families.kernel import KernelAuditor
 from polycal.io.chunks import open_predictions
 from polycal.sample import Sample
-from polycal.states._landmarks import choose_landmarks
-from polycal.states.binned import BinnedState
-from polycal.states.classes import ClassesState
-from polycal.states.kernel import KernelState
-from polycal.states.question import QuestionState
-from polycal.states.scores import ScoreState
+from polycal.states.kernel import KernelState, choose_landmarks
+from polycal.states.questions import ClassesState, QuestionState
+from polycal.states.sums import BinnedState, ScoreState
 
 BLOCK = 5_000
 

@@ -10,10 +10,8 @@ import numpy as np
 import polycal as pc
 from benchmarks.data import prediction_sets
 from benchmarks.store import Store
-from polycal.auditors.subset import SubsetAuditor
+from polycal.families.subset import SubsetAuditor, affordable, enumerate_subsets, search_subsets
 from polycal.inference.redraw import draw_labels
-from polycal.search.subset import search_subsets
-from polycal.search.subset_enumeration import affordable, enumerate_subsets
 
 KEY = ("set", "method")
 SETS = ("fashion_mlp", "letter_forest", "cifar100_densenet121", "magika_files", "imagenet5k_effnet_lite0")

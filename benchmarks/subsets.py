@@ -7,11 +7,9 @@ from tests.reference_subset import random_case
 
 from benchmarks.data import data_folder, prediction_sets
 from polycal._validation import check_sample
-from polycal.auditors.subset import SubsetAuditor
-from polycal.question import ask_subset
-from polycal.search.subset import search_subsets
-from polycal.search.subset_enumeration import enumerate_subsets
-from polycal.smooth import smooth_error
+from polycal.families.subset import SubsetAuditor, enumerate_subsets, search_subsets
+from polycal.measures.smooth import smooth_error
+from polycal.sample import ask_subset
 
 KINDS = ("noise", "calibrated", "confidence", "confusion")
 N_RANDOM = 200

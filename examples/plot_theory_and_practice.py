@@ -17,14 +17,14 @@ from numpy.polynomial import Chebyshev
 
 import polycal as pc
 from polycal.hardness import required_samples
-from polycal.kernels.approximation import (
+from polycal.kernels.degree import (
     bounded_radius_squared,
     jackson_error,
     jackson_polynomial,
     projection_norm,
+    sigmoid_degree,
     sigmoid_polynomial,
 )
-from polycal.kernels.degree import sigmoid_degree
 
 DEFAULT_OUTPUT = Path(__file__).resolve().parents[1] / "docs" / "images" / "theory_and_practice.png"
 T = np.linspace(-1, 1, 8001)

@@ -4,8 +4,8 @@ from itertools import combinations
 
 import numpy as np
 
-from polycal.question import ask_subset
-from polycal.smooth import smooth_error
+from polycal.measures.smooth import smooth_error
+from polycal.sample import ask_subset
 
 
 def all_subsets(n_classes, max_size=None):

@@ -10,8 +10,8 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 import polycal as pc
+from polycal.measures.smooth import projected_curve
 from polycal.plots import _kept, plot_cumulative, plot_reliability
-from polycal.smooth import projected_curve
 
 mpl.use("Agg")
 

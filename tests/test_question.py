@@ -1,7 +1,7 @@
 import numpy as np
 
 from polycal._validation import check_sample
-from polycal.question import ask, ask_confidence, ask_subset, subset_words, top_class
+from polycal.sample import ask, ask_confidence, ask_subset, subset_words, top_class
 
 SAMPLE = check_sample([0, 2], [[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]], class_names=["a", "b", "c"])
 

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import polycal as pc
+from polycal.families.decision import DecisionWitness
+from polycal.families.defaults import NOTIONS
+from polycal.families.reduction import lift
 from polycal.hardness import make_random_xor
 from polycal.hardness.pseudorandom import pair_form
 from polycal.hardness.xor import _interpolate
-from polycal.kernels.multinomial import Multinomial
-from polycal.learners.reductions import lift
-from polycal.notions.registry import NOTIONS
-from polycal.witness.decision import DecisionWitness
+from polycal.kernels.kernels import Multinomial
 
 seeds = st.integers(0, 10**6)
 

@@ -113,7 +113,7 @@ def _(proba, labels):
 
 @register("polycal kernel auditor", "polycal", "polycal", kind="kernel")
 def _(proba, labels):
-    from polycal.auditors.kernel import KernelAuditor
+    from polycal.families.kernel import KernelAuditor
 
     auditor = KernelAuditor(amplify=False, max_samples=None)
     return float(auditor.find_witness(labels, proba).strengths.sum())

@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from polycal._split import split_rows
+from polycal._threads import progress_bar
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_integer, check_real, check_sample
-from polycal.auditors.subset import SubsetAuditor
 from polycal.calibrators._base import Calibrator
 from polycal.calibrators.registry import CALIBRATORS, make_calibrator
-from polycal.inference._progress import progress_bar
+from polycal.families.questions import Classwise, Confidence
+from polycal.families.subset import SubsetAuditor
 from polycal.inference.certificate import Certificate, certify_sample
-from polycal.notions.classwise import Classwise
-from polycal.notions.confidence import Confidence
+from polycal.measures.scores import log_losses, sample_scores
 from polycal.report.comparison import render_comparison_html, render_comparison_text
-from polycal.sample import Sample
-from polycal.scores import log_losses, sample_scores
+from polycal.sample import Sample, split_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ import numpy as np
 
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_integer
-from polycal.binned import ReliabilityCurve
-from polycal.smooth import SmoothCurve
+from polycal.measures.binned import ReliabilityCurve
+from polycal.measures.smooth import SmoothCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,6 +1,6 @@
-"""The trusted arrays: predictions with labels, as every other part of polycal receives them."""
+"""The trusted arrays: predictions with labels, the questions put to them, and parts of their rows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,3 +102,100 @@ def _taken(proba: Floats, rows: Ints | Bools | slice) -> Floats:
         return proba[rows]
     places: NDArray[Any] = np.asarray(rows)
     return proba.compress(places, axis=0) if places.dtype == np.bool_ else proba.take(places, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One yes/no question put to every row of a sample.
+
+    Attributes
+    ----------
+    predicted : ndarray of float64, shape (n_samples,)
+        The predicted probability of "yes", in [0, 1].
+    hits : ndarray of bool, shape (n_samples,)
+        Whether the answer was "yes".
+    weight : ndarray of float64, shape (n_samples,), or None
+        Weights of the rows; None means equal.
+    text : str
+        The question in words.
+    """
+
+    predicted: Float64s
+    hits: Bools
+    weight: Float64s | None
+    text: str
+
+
+def ask(sample: Sample, subset: Ints | None = None) -> Question:
+    """The question "is the label in `subset`?"; by default class 1 of two, else confidence."""
+    if subset is not None:
+        return ask_subset(sample, subset)
+    return ask_subset(sample, np.array([1])) if sample.n_classes == 2 else ask_confidence(sample)
+
+
+def ask_subset(sample: Sample, subset: Ints) -> Question:
+    """Is the label one of these classes?"""
+    return Question(
+        sample.subset_proba(subset),
+        sample.subset_hits(subset),
+        sample.sample_weight,
+        subset_words(subset, sample.name),
+    )
+
+
+def ask_confidence(sample: Sample) -> Question:
+    """Is the most likely class the right one? (The first of equals, as NumPy's argmax.)"""
+    top, confidence = top_class(sample)
+    return Question(confidence, top == sample.labels, sample.sample_weight, "is the most likely class right?")
+
+
+def top_class(sample: Sample) -> tuple[Ints, Float64s]:
+    """The most likely class of each row and its probability."""
+    from polycal._compiled.rows import top_classes  # noqa: PLC0415 - imports numba
+
+    top, confidence = top_classes(sample.proba)
+    return top, confidence
+
+
+def subset_words(subset: Ints, name: Callable[[int], str], limit: int = 4) -> str:
+    """The subset question in words, with at most ``limit`` class names."""
+    names = [name(int(c)) for c in subset[:limit]]
+    if subset.size > limit:
+        return f"is it one of {', '.join(names)} and {subset.size - limit} more?"
+    if subset.size == 1:
+        return f"is it {names[0]}?"
+    return f"is it {', '.join(names[:-1])} or {names[-1]}?"
+
+
+def split_rows(sample: Sample, shares: tuple[float, ...], seed: int) -> list[Ints]:
+    """Random parts of the rows with about these shares of them, each increasing.
+
+    The parts depend on the seed and on the contents of the rows, not on the order of rows or classes, so that
+    shuffled or relabelled data give the same result. (Among rows that no symmetric function tells apart, it
+    is their order that decides.)
+    """
+    order = _canonical_order(sample)
+    shuffled = order[np.random.default_rng(seed).permutation(order.size)]
+    cuts = np.round(np.cumsum(shares) / np.sum(shares) * order.size).astype(np.int64)
+    return [np.sort(part) for part in np.split(shuffled, cuts[:-1])]
+
+
+def _canonical_order(sample: Sample) -> Ints:
+    """The rows sorted by functions of their contents that do not change when classes are renamed."""
+    frequency = np.bincount(sample.labels, weights=sample.mass, minlength=sample.n_classes).astype(np.float64)
+    true_proba = np.take_along_axis(sample.proba, sample.labels[:, None], axis=1)[:, 0]
+    weight = np.zeros(sample.n_samples) if sample.sample_weight is None else sample.sample_weight
+    keys = [*_row_moments(sample, frequency), frequency[sample.labels], weight, true_proba]
+    # Rounded: renaming classes changes the order of sums, hence their last digits.
+    return np.lexsort([np.round(key, 9) for key in keys])
+
+
+def _row_moments(sample: Sample, frequency: Float64s) -> tuple[Float64s, Float64s, Float64s]:
+    """Largest probability, sum of squares, and mean frequency of the predicted classes, of each row."""
+    top, square, common = (np.empty(sample.n_samples) for _ in range(3))
+    for rows in row_blocks(sample.n_samples, sample.n_classes):
+        block = sample.proba[rows].astype(np.float64)
+        top[rows] = block.max(axis=1)
+        square[rows] = np.einsum("ij,ij->i", block, block)
+        common[rows] = block @ frequency
+    return top, square, common

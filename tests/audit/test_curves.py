@@ -6,8 +6,8 @@ import pytest
 import polycal as pc
 from polycal._audit.curves import MAX_POINTS, calibrated_band, chance_spread, draw
 from polycal._validation import check_sample
-from polycal.question import Question, ask_subset
-from polycal.smooth import smooth_curve
+from polycal.measures.smooth import smooth_curve
+from polycal.sample import Question, ask_subset
 
 
 def question(n=2000, seed=0, weight=None):

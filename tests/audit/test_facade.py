@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import polycal as pc
-from polycal.auditors.defaults import DEFAULT_NOTIONS, default_auditors
+from polycal.families.defaults import DEFAULT_NOTIONS, default_auditors
 
 NAMES = ["cat", "dog", "car", "bus"]
 

@@ -4,8 +4,8 @@ import pytest
 import polycal as pc
 from polycal._audit.questions import class_errors, group_errors, redraw_test
 from polycal._validation import check_sample
-from polycal.question import Question, ask_subset
-from polycal.smooth import smooth_error
+from polycal.measures.smooth import smooth_error
+from polycal.sample import Question, ask_subset
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,9 @@ from polycal._audit.plan import make_plan, pass_threads
 from polycal._audit.streamed import KERNEL, _judging, audit_stream
 from polycal.io.chunks import PredictionFiles, open_predictions
 from polycal.states.certificate import CertificateState
-from polycal.states.classes import ClassesState
-from polycal.states.question import QuestionState
-from polycal.states.scores import ScoreState
-from polycal.states.sketch import SketchState
+from polycal.states.questions import ClassesState, QuestionState
+from polycal.states.rows import SketchState
+from polycal.states.sums import ScoreState
 
 GROUPS = {
     "footwear": ["Sandal", "Sneaker", "Ankle_boot"],

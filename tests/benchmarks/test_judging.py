@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from benchmarks import judging
-from polycal._generators import make_calibrated, make_cat_and_dog
+from polycal.datasets import make_calibrated, make_cat_and_dog
 
 
 def slow_canonical_error(labels, proba):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from benchmarks import subset_search
-from polycal._generators import make_calibrated, make_cat_and_dog
+from polycal.datasets import make_calibrated, make_cat_and_dog
 from polycal.sample import Sample
 
 

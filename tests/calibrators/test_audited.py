@@ -13,20 +13,20 @@ from tests.reference_audited import log_loss, project, squared_loss, tilt
 from tests.strategies import samples
 
 import polycal as pc
-from polycal._split import split_rows
 from polycal._validation import check_sample
-from polycal.auditors._base import Auditor
 from polycal.calibrators._audited_round import Judge, Parts, apply_program, audit_round
 from polycal.calibrators._audited_start import started_parts
 from polycal.calibrators._audited_update import additive, best_step, multiplicative
 from polycal.calibrators._base import Calibrator
 from polycal.calibrators._counts import counted_rows
 from polycal.calibrators.audited import AuditedCalibrator
-from polycal.functions import StepFunction
-from polycal.kernels.custom import CallableKernel
-from polycal.notions.registry import NOTIONS
+from polycal.families.auditor import Auditor
+from polycal.families.defaults import NOTIONS
+from polycal.families.questions import SubsetWitness
+from polycal.kernels.kernels import CallableKernel
+from polycal.measures.smooth import StepFunction
+from polycal.sample import split_rows
 from polycal.steps import FLOOR, Normalise, Step, run
-from polycal.witness.question import SubsetWitness
 
 PROBA, LABELS, _ = tempered(3.0, n=900, k=3)
 NEW, NEW_LABELS, _ = tempered(3.0, n=2000, k=3, seed=1)

@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from scipy.optimize import approx_fprime, minimize
 from tests.strategies import samples
 
-from polycal._split import split_rows
 from polycal._validation import check_sample
 from polycal.calibrators._choice import Choice, choose
 from polycal.calibrators._fold_path import FoldPath
@@ -17,6 +16,7 @@ from polycal.calibrators._scoring import Scores, logit_scores, proba_scores
 from polycal.calibrators._shared_curve import KNOTS, SharedCurve, fit_shared_curve
 from polycal.calibrators._sparse_problem import SparseProblem
 from polycal.calibrators._tilt import fit_tilt, tilt_derivatives
+from polycal.sample import split_rows
 from polycal.steps import Softmax, run
 
 

@@ -3,10 +3,10 @@ import pytest
 from scipy.special import softmax
 
 import polycal as pc
-from polycal._split import split_rows
 from polycal._validation import check_sample
 from polycal.calibrators import _feature_search, _landmark_features
 from polycal.calibrators._landmark_features import fit_landmarks
+from polycal.sample import split_rows
 from polycal.steps import run
 
 FLOOR = 1e-10

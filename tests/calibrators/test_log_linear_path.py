@@ -7,7 +7,6 @@ from tests.calibrators.draws import tempered
 from tests.reference_calibrators import log_loss, logs
 
 import polycal as pc
-from polycal._split import split_rows
 from polycal._validation import check_sample
 from polycal.calibrators import _log_linear_path
 from polycal.calibrators._log_linear import fit_log_linear
@@ -15,6 +14,7 @@ from polycal.calibrators._log_linear_path import N_FOLDS, RELATIVE_STRENGTHS
 from polycal.calibrators.dirichlet import DirichletCalibrator
 from polycal.calibrators.matrix import MatrixScaling
 from polycal.calibrators.temperature import TemperatureScaling
+from polycal.sample import split_rows
 
 both = pytest.mark.parametrize("make", [MatrixScaling, DirichletCalibrator])
 

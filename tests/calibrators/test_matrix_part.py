@@ -3,11 +3,11 @@ import pytest
 from scipy.special import softmax
 
 import polycal as pc
-from polycal._split import split_rows
 from polycal._validation import check_sample
 from polycal.calibrators import _feature_search
 from polycal.calibrators._likelihood import log_proba
 from polycal.calibrators._matrix_part import _cross_fit
+from polycal.sample import split_rows
 
 
 def draw(n, seed=0, k=5):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests import reference_inference as reference
 
 from polycal._compiled import betting as kernels
-from polycal.inference._betting import _profile
+from polycal.inference.betting import _profile
 
 TWO_POINT = [((0.0, 1.0), 0.7), ((1.0, 1.0), 0.3)]
 THREE_POINT = [((0.1, 1.0), 0.5), ((0.4, 1.0), 0.3), ((0.9, 1.0), 0.2)]

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from tests.strategies import lines
 
 from polycal._compiled.projected import smooth_slopes
-from polycal.smooth import projected_curve
+from polycal.measures.smooth import projected_curve
 
 
 def errors_and_slopes(values, residual):

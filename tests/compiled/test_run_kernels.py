@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polycal._compiled.runs import add_up, merged
-from polycal.states._runs import Runs
+from polycal.states.sums import Runs
 
 columns = st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=30).map(
     lambda rows: np.array(rows, dtype=np.float64).reshape(-1, 3).T.copy()

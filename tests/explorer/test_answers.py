@@ -8,7 +8,7 @@ import polycal as pc
 from polycal.explorer.answers import telling_rows
 from polycal.explorer.columns import Columns
 from polycal.explorer.state import make_explorer
-from polycal.question import Question, ask_subset
+from polycal.sample import Question, ask_subset
 
 
 def ask(client, classes, rows="all", path="/api/question"):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import polycal as pc
-from polycal.auditors.subset import SubsetAuditor
 from polycal.explorer.search import Search, worst_found
 from polycal.explorer.state import make_explorer
+from polycal.families.subset import SubsetAuditor
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ import pytest
 from tests import reference_kernel as kernels
 
 import polycal as pc
-from polycal.auditors.kernel import KernelAuditor
+from polycal.families.kernel import KernelAuditor
 from polycal.hardness import Packing, repeat_probability, required_degree, required_samples
-from polycal.kernels.approximation import bounded_radius_squared
-from polycal.kernels.multinomial import Multinomial
+from polycal.kernels.degree import bounded_radius_squared
+from polycal.kernels.kernels import Multinomial
 
 SUPPORT = np.array([[0.7, 0.2, 0.1], [0.2, 0.2, 0.6]])
 TRUTH = np.array([[0.4, 0.3, 0.3], [0.1, 0.6, 0.3]])

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 import polycal as pc
-from polycal._generators import (
+from polycal._validation import check_sample
+from polycal.datasets import (
     make_calibrated,
     make_cat_and_dog,
     make_finite,
     make_shifted_subset,
     make_temperature,
 )
-from polycal._validation import check_sample
 from polycal.inference.bootstrap import bootstrap_interval, resample
-from polycal.question import ask_subset
-from polycal.smooth import smooth_error
+from polycal.measures.smooth import smooth_error
+from polycal.sample import ask_subset
 
 OVERCONFIDENT = make_temperature(500, 10, temperature=0.5)
 CONFIDENCE = pc.Confidence(smooth=True)

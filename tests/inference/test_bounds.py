@@ -5,12 +5,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from tests import reference_inference as reference
 
-from polycal.inference.bounds import (
-    empirical_bernstein_bound,
-    mean_interval,
-    mean_lower_bound,
-    mean_p_value,
-)
+from polycal.inference.bounds import empirical_bernstein_bound, mean_interval, mean_lower_bound, mean_p_value
 
 # Name: (draw n values of [0, 1], their true mean).
 DISTRIBUTIONS = {

@@ -5,12 +5,12 @@ from tests import reference_inference as reference
 from tests.strategies import samples
 
 import polycal as pc
-from polycal._generators import make_calibrated, make_cat_and_dog, make_shifted_subset, make_temperature
 from polycal._validation import check_sample
+from polycal.datasets import make_calibrated, make_cat_and_dog, make_shifted_subset, make_temperature
+from polycal.families.witness import Witness
 from polycal.inference.bounds import mean_lower_bound, mean_p_value
 from polycal.inference.certificate import certify, correlation_bound
 from polycal.states.certificate import CertificateState
-from polycal.witness._base import Witness
 
 
 class Constant(Witness):

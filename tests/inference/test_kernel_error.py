@@ -7,8 +7,7 @@ from tests.strategies import samples
 
 from polycal.inference.kernel_error import kernel_calibration_error, kernel_test
 from polycal.kernels import products
-from polycal.kernels.multinomial import Multinomial
-from polycal.kernels.radial import Gaussian, Laplace
+from polycal.kernels.kernels import Gaussian, Laplace, Multinomial
 
 
 def calibrated(n, k, rng):

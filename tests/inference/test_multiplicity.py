@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from polycal.inference.multiplicity import holm
+from polycal.inference.certificate import holm
 
 
 def by_hand(p_values):

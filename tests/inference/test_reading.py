@@ -3,8 +3,8 @@ import pytest
 
 import polycal as pc
 from polycal._validation import check_sample
-from polycal.inference.reading import class_contributions, read_witness, worst_range
-from polycal.question import Question
+from polycal.inference.certificate import class_contributions, read_witness, worst_range
+from polycal.sample import Question
 
 
 def make(n, seed, shift=0.2):

@@ -6,12 +6,12 @@ import pytest
 from scipy.stats import chisquare
 
 import polycal as pc
-from polycal._generators import make_calibrated, make_cat_and_dog, make_temperature
+from polycal._threads import progress_bar
 from polycal._validation import check_sample
-from polycal.inference._progress import progress_bar
+from polycal.datasets import make_calibrated, make_cat_and_dog, make_temperature
 from polycal.inference.redraw import calibration_test, draw_labels, redraw_labels
-from polycal.question import ask_subset
-from polycal.smooth import smooth_error
+from polycal.measures.smooth import smooth_error
+from polycal.sample import ask_subset
 
 CALIBRATED = make_calibrated(300, 4, random_state=1)
 

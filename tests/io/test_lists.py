@@ -8,7 +8,7 @@ from tests.reference_sparse import ragged
 from polycal.io._parquet import open_parquet
 from polycal.io.lists import ListFiles, open_lists, read_lists, write_lists
 from polycal.sparse import smooth_calibration_error, sparse_sample
-from polycal.states.truncated import TruncatedQuestionState
+from polycal.states.lists import TruncatedQuestionState
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import polycal as pc
-from polycal.witness._base import Witness
+from polycal.families.witness import Witness
 
 MADE = pc.datasets.make_temperature(300, 4, random_state=0)
 SOURCES = {
@@ -39,7 +39,7 @@ def test_every_savable_kind_is_tried():
     tried = {SOURCES[name].find_witness(MADE.labels, MADE.proba).kind for name in SOURCES}
     # Other tests define witnesses of their own.
     ours = {
-        kind for kind, family in Witness.families.items() if family.__module__.startswith("polycal.witness.")
+        kind for kind, family in Witness.families.items() if family.__module__.startswith("polycal.families.")
     }
     assert ours - tried == {"learner"}
 

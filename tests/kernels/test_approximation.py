@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.polynomial import Chebyshev, Polynomial
 from tests import reference_hardness as reference
 
-from polycal.kernels.approximation import (
+from polycal.kernels.degree import (
     bounded_radius_squared,
     jackson_error,
     jackson_polynomial,

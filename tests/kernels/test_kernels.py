@@ -5,10 +5,14 @@ from hypothesis import strategies as st
 from tests import reference_kernel as reference
 from tests.strategies import samples
 
-from polycal.kernels.custom import CallableKernel
-from polycal.kernels.multinomial import Multinomial
-from polycal.kernels.radial import Gaussian, Laplace, median_distance
-from polycal.kernels.saved import unpack_kernel
+from polycal.kernels.kernels import (
+    CallableKernel,
+    Gaussian,
+    Laplace,
+    Multinomial,
+    median_distance,
+    unpack_kernel,
+)
 
 KERNELS = {
     Multinomial(0): lambda v, u: reference.multinomial(v, u, 0),

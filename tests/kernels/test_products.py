@@ -3,8 +3,7 @@ import pytest
 
 from polycal._validation import check_sample
 from polycal.kernels import products
-from polycal.kernels.multinomial import Multinomial
-from polycal.kernels.radial import Laplace
+from polycal.kernels.kernels import Laplace, Multinomial
 
 KERNELS = [Multinomial(3), Laplace(0.5)]
 

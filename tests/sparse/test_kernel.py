@@ -15,7 +15,7 @@ import polycal as pc
 from polycal import sparse
 from polycal._validation import check_sample
 from polycal.states.kernel import KernelState
-from polycal.states.truncated_kernel import TruncatedKernelState
+from polycal.states.lists import TruncatedKernelState
 
 KERNELS = [pc.Gaussian(0.3), pc.Laplace(0.5), pc.Multinomial(3), pc.Gaussian("median")]
 

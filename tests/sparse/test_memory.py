@@ -13,8 +13,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from polycal import sparse
-from polycal.states.truncated import TruncatedQuestionState
-from polycal.states.truncated_kernel import TruncatedKernelState
+from polycal.states.lists import TruncatedQuestionState
+from polycal.states.lists import TruncatedKernelState
 
 
 def lists(n, k, m, seed):

@@ -9,7 +9,7 @@ from tests.strategies import samples
 
 import polycal as pc
 from polycal import sparse
-from polycal.functions import LipschitzFunction, StepFunction
+from polycal.measures.smooth import LipschitzFunction, StepFunction
 from polycal.sparse._least import least_gains
 
 

@@ -2,17 +2,14 @@
 
 import numpy as np
 
-from polycal.functions import LipschitzFunction
-from polycal.kernels.multinomial import Multinomial
-from polycal.states.binned import BinnedState
-from polycal.states.certificate import CertificateState
-from polycal.states.classes import ClassesState
+from polycal.families.questions import SubsetWitness
+from polycal.kernels.kernels import Multinomial
+from polycal.measures.smooth import LipschitzFunction
+from polycal.states.certificate import CertificateState, ReadingState
 from polycal.states.kernel import KernelState
-from polycal.states.question import QuestionState
-from polycal.states.reading import ReadingState
-from polycal.states.scores import ScoreState
-from polycal.states.sketch import SketchState
-from polycal.witness.question import SubsetWitness
+from polycal.states.questions import ClassesState, QuestionState
+from polycal.states.rows import SketchState
+from polycal.states.sums import BinnedState, ScoreState
 
 
 def _witness(n_classes):

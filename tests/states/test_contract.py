@@ -10,10 +10,8 @@ from tests.states.catalogue import MAKERS, numbers
 from tests.strategies import samples
 
 import polycal as pc
-from polycal.states._base import State
-from polycal.states._loading import rebuild_state
-from polycal.states.classes import ClassesState
-from polycal.states.question import QuestionState
+from polycal.states.base import State, rebuild_state
+from polycal.states.questions import ClassesState, QuestionState
 
 every_state = pytest.mark.parametrize("name", MAKERS)
 

@@ -7,19 +7,16 @@ from hypothesis import strategies as st
 from tests.strategies import samples
 
 import polycal as pc
-from polycal.auditors.kernel import KernelAuditor
-from polycal.kernels.multinomial import Multinomial
+from polycal.families.kernel import KernelAuditor
+from polycal.inference.betting import mixture_lower_bound, mixture_p_value
+from polycal.kernels.kernels import Multinomial
+from polycal.measures.scores import sample_scores
 from polycal.sample import Sample
-from polycal.scores import sample_scores
-from polycal.states._landmarks import choose_landmarks
-from polycal.states._mixture import mixture_lower_bound, mixture_p_value
-from polycal.states.binned import BinnedState
 from polycal.states.certificate import CertificateState
-from polycal.states.classes import ClassesState
-from polycal.states.kernel import KernelState
-from polycal.states.question import QuestionState
-from polycal.states.scores import ScoreState
-from polycal.states.sketch import SketchState
+from polycal.states.kernel import KernelState, choose_landmarks
+from polycal.states.questions import ClassesState, QuestionState
+from polycal.states.rows import SketchState
+from polycal.states.sums import BinnedState, ScoreState
 
 
 @settings(max_examples=50, deadline=None)

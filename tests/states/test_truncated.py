@@ -10,7 +10,7 @@ from tests.strategies import samples
 
 import polycal as pc
 from polycal import sparse
-from polycal.states.truncated import TruncatedQuestionState
+from polycal.states.lists import TruncatedQuestionState
 
 
 @settings(max_examples=80, deadline=None)

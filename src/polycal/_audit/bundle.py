@@ -9,12 +9,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from polycal._parallel import deal
+from polycal._threads import deal, one_blas_thread
 from polycal._typing import Bools, Ints
 from polycal.sample import Sample
-from polycal.search._blas import one_blas_thread
-from polycal.states._base import State
-from polycal.states._keys import row_keys
+from polycal.states.base import State
+from polycal.states.rows import row_keys
 
 Half = Literal["all", "fit", "judge"]
 _PURPOSE = 0

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 
 from polycal._typing import Float64s
-from polycal.binned import ReliabilityCurve, binned_curve
+from polycal.measures.binned import ReliabilityCurve, binned_curve
+from polycal.measures.smooth import smooth_curve
 from polycal.plots import drawn_points
-from polycal.question import Question
-from polycal.smooth import smooth_curve
+from polycal.sample import Question
 
 N_BINS = 15
 MAX_POINTS = 300

@@ -12,12 +12,12 @@ from polycal._audit.questions import class_errors, group_errors
 from polycal._audit.result import Audit, MeasuredError
 from polycal._typing import Ints
 from polycal._validation import check_groups, check_integer, check_real, check_sample
-from polycal.auditors._base import Auditor
-from polycal.auditors.defaults import DEFAULT_NOTIONS, default_auditors
+from polycal.families.auditor import Auditor
+from polycal.families.defaults import DEFAULT_NOTIONS, default_auditors
+from polycal.families.notion import Notion
 from polycal.inference.redraw import null_draws
-from polycal.notions._base import Notion
+from polycal.measures.scores import sample_scores
 from polycal.sample import Sample
-from polycal.scores import sample_scores
 
 # Redraws of the labels for the noise floor of a notion, within a budget of cells n k.
 _FLOOR_DRAWS, _FLOOR_BUDGET = 20, 40_000_000

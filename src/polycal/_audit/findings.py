@@ -6,15 +6,12 @@ from statistics import NormalDist
 import numpy as np
 
 from polycal._audit.result import Finding
-from polycal._parallel import map_threads
-from polycal._split import split_rows
+from polycal._threads import map_threads
 from polycal._typing import Ints
-from polycal.auditors._base import Auditor
-from polycal.inference.certificate import Certificate, certify_sample
-from polycal.inference.multiplicity import holm
-from polycal.inference.reading import read_witness
-from polycal.sample import Sample
-from polycal.witness._base import Witness
+from polycal.families.auditor import Auditor
+from polycal.families.witness import Witness
+from polycal.inference.certificate import Certificate, certify_sample, holm, read_witness
+from polycal.sample import Sample, split_rows
 
 # Fewer rows than this on either side prove nothing.
 MIN_ROWS = 10

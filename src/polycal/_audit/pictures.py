@@ -6,11 +6,10 @@ import numpy as np
 
 from polycal._audit.curves import MAX_POINTS, Picture, draw
 from polycal._audit.result import Finding
-from polycal._parallel import map_threads
+from polycal._threads import map_threads
 from polycal._typing import Ints
-from polycal.question import ask_confidence, ask_subset
-from polycal.sample import Sample
-from polycal.witness.question import SubsetWitness
+from polycal.families.questions import SubsetWitness
+from polycal.sample import Sample, ask_confidence, ask_subset
 
 # Found questions to draw, at most; and points of all pictures together, so that many groups still make a small page.
 _MOST_FOUND = 6

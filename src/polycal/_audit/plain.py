@@ -5,7 +5,7 @@ from platform import python_version
 from typing import TYPE_CHECKING, Any
 
 from polycal._version import __version__
-from polycal.witness.question import SubsetWitness
+from polycal.families.questions import SubsetWitness
 
 if TYPE_CHECKING:
     from polycal._audit.result import Finding, MeasuredError, QuestionError

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from polycal._parallel import thread_count
+from polycal._threads import thread_count
 from polycal._typing import Ints
 from polycal._validation import check_groups, check_integer, check_real
-from polycal.auditors._base import Auditor
-from polycal.auditors.defaults import DEFAULT_NOTIONS, default_auditors
+from polycal.families.auditor import Auditor
+from polycal.families.defaults import DEFAULT_NOTIONS, default_auditors
 from polycal.io.chunks import PredictionFiles
-from polycal.kernels._base import Kernel
+from polycal.kernels.kernels import Kernel
 from polycal.sample import Sample
 
 # Cells of the sketch: what the searches can work through in seconds; and their share of the memory.

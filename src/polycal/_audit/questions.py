@@ -8,12 +8,11 @@ import numpy as np
 
 from polycal._audit.curves import chance_spread
 from polycal._audit.result import QuestionError
-from polycal._parallel import map_threads
+from polycal._threads import map_threads
 from polycal._typing import Ints
-from polycal.inference.multiplicity import holm
-from polycal.question import Question, ask_subset
-from polycal.sample import Sample
-from polycal.smooth import smooth_error
+from polycal.inference.certificate import holm
+from polycal.measures.smooth import smooth_error
+from polycal.sample import Question, Sample, ask_subset
 
 # Redraws of the labels for each group: the first make its noise floor, and more are drawn while few of them reach the
 # error that was seen. The budget is in rows redrawn.

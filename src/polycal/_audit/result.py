@@ -7,16 +7,15 @@ from typing import Any
 from polycal._audit.curves import Picture
 from polycal._audit.plain import error_dict, finding_dict, flat, question_dict, versions
 from polycal._typing import Path
-from polycal.inference.certificate import Certificate
-from polycal.inference.reading import Reading
-from polycal.notions._base import ErrorEstimate
+from polycal.families.notion import ErrorEstimate
+from polycal.families.questions import SubsetWitness, TopWitness
+from polycal.families.witness import Witness
+from polycal.inference.certificate import Certificate, Reading
 from polycal.report.fragment import render_fragment
 from polycal.report.markdown import render_markdown
 from polycal.report.page import render_page
 from polycal.report.terminal import render_text
 from polycal.storage.atomic import replacing
-from polycal.witness._base import Witness
-from polycal.witness.question import SubsetWitness, TopWitness
 
 # Of what `Audit.to_dict` returns. Keys may be added within a version, never renamed or removed.
 SCHEMA_VERSION = 1

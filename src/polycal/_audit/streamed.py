@@ -17,23 +17,20 @@ from polycal._audit.streamed_results import (
     measured_errors,
     reading_state,
 )
-from polycal._parallel import map_threads
+from polycal._threads import map_threads
 from polycal._typing import Path
-from polycal.auditors._base import Auditor
+from polycal.families.auditor import Auditor
+from polycal.families.questions import SubsetWitness
+from polycal.families.witness import Witness
 from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles, opened_predictions
 from polycal.io.predictions import Part
-from polycal.kernels._base import Kernel
-from polycal.kernels.radial import Gaussian
+from polycal.kernels.kernels import Gaussian, Kernel
 from polycal.sample import Sample
-from polycal.states._landmarks import choose_landmarks
 from polycal.states.certificate import CertificateState
-from polycal.states.classes import ClassesState
-from polycal.states.kernel import KernelState
-from polycal.states.question import QuestionState
-from polycal.states.scores import ScoreState
-from polycal.states.sketch import SketchState
-from polycal.witness._base import Witness
-from polycal.witness.question import SubsetWitness
+from polycal.states.kernel import KernelState, choose_landmarks
+from polycal.states.questions import ClassesState, QuestionState
+from polycal.states.rows import SketchState
+from polycal.states.sums import ScoreState
 
 KERNEL = Gaussian(0.2)
 # Rows of the pictures: more could not be seen.

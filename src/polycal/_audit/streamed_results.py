@@ -9,23 +9,16 @@ from polycal._audit.findings import detectable
 from polycal._audit.plan import StreamPlan
 from polycal._audit.questions import draws_wanted, noise_test
 from polycal._audit.result import Finding, MeasuredError, QuestionError
-from polycal._parallel import map_threads
+from polycal._threads import map_threads
 from polycal._typing import Ints
-from polycal.inference.certificate import Certificate
-from polycal.inference.multiplicity import holm
-from polycal.inference.reading import class_contributions, worst_range
-from polycal.notions._base import ErrorEstimate, Notion
-from polycal.notions.classwise import Classwise
-from polycal.notions.confidence import Confidence
-from polycal.notions.subset_smooth import SubsetSmooth
-from polycal.question import ask_confidence, ask_subset
-from polycal.sample import Sample
-from polycal.states._cells import QuestionSummary
-from polycal.states.classes import ClassesState
-from polycal.states.question import QuestionState
-from polycal.states.reading import ReadingState
-from polycal.witness._base import Witness
-from polycal.witness.question import SubsetWitness, TopWitness
+from polycal.families.notion import ErrorEstimate, Notion
+from polycal.families.questions import Classwise, Confidence, SubsetWitness, TopWitness
+from polycal.families.subset import SubsetSmooth
+from polycal.families.witness import Witness
+from polycal.inference.certificate import Certificate, class_contributions, holm, worst_range
+from polycal.sample import Sample, ask_confidence, ask_subset
+from polycal.states.certificate import ReadingState
+from polycal.states.questions import ClassesState, QuestionState, QuestionSummary
 
 # Draws behind a noise floor.
 _FLOOR_DRAWS = 20

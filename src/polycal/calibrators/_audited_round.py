@@ -4,13 +4,12 @@ from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
-from polycal._split import split_rows
 from polycal._typing import Float64s
-from polycal.auditors._base import Auditor
 from polycal.calibrators._audited_update import Update, best_step
 from polycal.calibrators._scoring import proba_scores
+from polycal.families.auditor import Auditor
 from polycal.inference.certificate import certify_sample
-from polycal.sample import Sample, row_blocks
+from polycal.sample import Sample, row_blocks, split_rows
 from polycal.steps import Program, run
 
 # Of the rows to learn from: those to find a witness on, and those to choose the step on.

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import clone
 
-from polycal._split import split_rows
 from polycal._typing import Float64s, Ints
 from polycal.calibrators._audited_round import Parts, apply_program, values
 from polycal.calibrators._base import Calibrator
-from polycal.sample import Sample
+from polycal.sample import Sample, split_rows
 from polycal.steps import Program
 
 _FOLDS = 4

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polycal._card import card, some
 from polycal._containers import column_names, to_numpy
-from polycal._parallel import map_threads
+from polycal._threads import map_threads
 from polycal._typing import Float64s, Floats, Path
 from polycal._validation import check_proba, check_sample
 from polycal.calibrators._frames import like_frame

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from polycal.auditors._rows import weighted_rows
+from polycal.families.auditor import weighted_rows
 from polycal.sample import Sample
 
 # Larger weights, on average, are not counts of rows.

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polycal._split import split_rows
 from polycal._typing import Float64s, Floats
 from polycal.calibrators._kernel_features import FEATURES_OF_INPUT, KernelFeatures
-from polycal.kernels.radial import Gaussian, median_distance
-from polycal.sample import Sample, row_blocks
+from polycal.kernels.kernels import Gaussian, median_distance
+from polycal.sample import Sample, row_blocks, split_rows
 from polycal.steps import Exp, InBlocks, Linear, Log, Program, Sum, gaussian_exponents
 
 # Smaller probabilities are not told apart by the distance.

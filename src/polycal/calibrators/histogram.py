@@ -6,10 +6,9 @@ import numpy as np
 
 from polycal._typing import Float64s
 from polycal._validation import check_choice, check_integer
-from polycal.binned import Strategy, bin_edges
 from polycal.calibrators._base import Calibrator
-from polycal.question import Question, ask_subset
-from polycal.sample import Sample
+from polycal.measures.binned import Strategy, bin_edges
+from polycal.sample import Question, Sample, ask_subset
 from polycal.steps import Lookup, Normalise, Program
 
 

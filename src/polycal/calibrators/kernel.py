@@ -4,7 +4,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from polycal._split import split_rows
 from polycal._typing import Float64s
 from polycal._validation import check_integer
 from polycal.calibrators._base import Calibrator
@@ -17,7 +16,7 @@ from polycal.calibrators._likelihood import total_weight
 from polycal.calibrators._mixture_base import MixtureBase, fit_mixture_base
 from polycal.calibrators._scoring import Scores, logit_scores, proba_scores
 from polycal.calibrators._shared_curve import KNOTS, SharedCurve, fit_shared_curve
-from polycal.sample import Sample
+from polycal.sample import Sample, split_rows
 from polycal.steps import Affine, Linear, Log, Program, Softmax, Sum
 
 # Numbers fitted before the kernel: a sample of n rows flatters each by about 1/n in log loss.

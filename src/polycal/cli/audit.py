@@ -21,8 +21,8 @@ from polycal.cli.options import (
     SeedOption,
 )
 from polycal.cli.output import FOUND, print_audit, working
+from polycal.families.defaults import parse_notion
 from polycal.io._remote import hide_secrets
-from polycal.notions.registry import parse_notion
 
 HtmlOption = Annotated[
     Path | None,

@@ -9,12 +9,12 @@ from polycal._audit.bundle import Bundle
 from polycal._audit.plan import make_plan
 from polycal._audit.result import Audit
 from polycal._audit.streamed import KERNEL, run_passes
-from polycal.auditors._base import Auditor
 from polycal.distributed._dask import computing, dask, merged_as_tree
 from polycal.distributed._partitions import Partition, Partitions, partitions_of
+from polycal.families.auditor import Auditor
 from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles
 from polycal.io.predictions import Part
-from polycal.kernels._base import Kernel
+from polycal.kernels.kernels import Kernel
 
 
 def audit(

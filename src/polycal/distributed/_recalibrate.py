@@ -18,7 +18,7 @@ from polycal.distributed._writing import part_file, remove_others, written
 from polycal.io._remote import hide_secrets, is_url
 from polycal.io.chunks import DEFAULT_MEMORY
 from polycal.io.predictions import Part
-from polycal.states.sketch import SketchState
+from polycal.states.rows import SketchState
 
 
 def fit_calibrator(

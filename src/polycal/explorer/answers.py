@@ -6,14 +6,14 @@ import numpy as np
 
 from polycal._audit.curves import QuestionCurve, draw
 from polycal._audit.questions import redraw_test
-from polycal._parallel import map_threads
+from polycal._threads import map_threads
 from polycal._typing import Ints
 from polycal.explorer.search import ALPHA
 from polycal.explorer.state import Asked, Explorer
-from polycal.question import Question
+from polycal.measures.smooth import smooth_curve
 from polycal.report.charts.cumulative import cumulative_chart
 from polycal.report.charts.reliability import reliability_chart
-from polycal.smooth import smooth_curve
+from polycal.sample import Question
 
 N_EXAMPLES = 12
 # Redraws of the outcomes: as many rows as can be redrawn while somebody waits, within these limits.

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polycal._typing import Float64s, Floats, Ints
-from polycal.question import top_class
-from polycal.sample import Sample
+from polycal.sample import Sample, top_class
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,9 +15,9 @@ from typing import Any, Literal
 from polycal._audit.findings import find_all
 from polycal._audit.plain import finding_dict
 from polycal._typing import Ints
-from polycal.auditors.subset import SubsetAuditor
+from polycal.families.questions import SubsetWitness
+from polycal.families.subset import SubsetAuditor
 from polycal.sample import Sample
-from polycal.witness.question import SubsetWitness
 
 ALPHA = 0.05
 # Sets that a person can name; among few classes they are no different question.

@@ -12,8 +12,7 @@ from polycal._typing import Float64s, Ints
 from polycal._validation import check_groups, class_set
 from polycal.explorer.columns import Columns
 from polycal.explorer.search import Search
-from polycal.question import Question, subset_words
-from polycal.sample import Sample
+from polycal.sample import Question, Sample, subset_words
 
 
 @dataclass(frozen=True, eq=False, repr=False)

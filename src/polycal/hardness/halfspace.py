@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from polycal._generators import Generated, make_finite
 from polycal._typing import Float64s
 from polycal._validation import check_integer, check_real
-from polycal.learners.reductions import lift
+from polycal.datasets import Generated, make_finite
+from polycal.families.reduction import lift
 
 
 def cube_to_simplex(corners: Float64s) -> Float64s:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from polycal._generators import Generated, make_finite
 from polycal._typing import Float64s
 from polycal._validation import check_integer, check_real
+from polycal.datasets import Generated, make_finite
 
 # Beyond this many classes on each side the number of distinct predictions, 2 s (s + 2), is no longer small.
 _LARGEST_SIDE = 50

@@ -6,11 +6,11 @@ from math import comb
 
 import numpy as np
 
-from polycal._generators import Generated, make_finite
 from polycal._typing import Ints
 from polycal._validation import check_integer, check_real
+from polycal.datasets import Generated, make_finite
+from polycal.families.reduction import lift
 from polycal.hardness.xor import XorInstance, lift_clauses, literal_values, xor_sigmoid
-from polycal.learners.reductions import lift
 
 # A table of predictions larger than this (entries) is a mistake, not an experiment.
 _MOST_ENTRIES = 20_000_000

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polycal._generators import Generated, make_finite
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_integer, check_real
+from polycal.datasets import Generated, make_finite
 
 # The paper's distance from the corners: at least this far, no outcome is nearly certain.
 CORNER_DISTANCE = 1 / 3

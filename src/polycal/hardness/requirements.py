@@ -6,19 +6,18 @@ from fractions import Fraction
 from typing import Literal
 
 from polycal._validation import check_integer, check_real
+from polycal.families.canonical import Canonical
+from polycal.families.decision import Decision
+from polycal.families.full_smooth import FullSmooth
+from polycal.families.halfspace import Halfspace
+from polycal.families.low_degree import LowDegree
+from polycal.families.notion import Notion
+from polycal.families.projected import ProjectedSmooth
+from polycal.families.questions import Classwise
+from polycal.families.sigmoid import Sigmoid
+from polycal.families.subset import SubsetSmooth
 from polycal.hardness.packing import guaranteed_points
-from polycal.kernels.approximation import bounded_radius_squared
-from polycal.kernels.degree import lipschitz_degree, sigmoid_degree
-from polycal.notions._base import Notion
-from polycal.notions.canonical import Canonical
-from polycal.notions.classwise import Classwise
-from polycal.notions.decision import Decision
-from polycal.notions.full_smooth import FullSmooth
-from polycal.notions.halfspace import Halfspace
-from polycal.notions.low_degree import LowDegree
-from polycal.notions.projected_smooth import ProjectedSmooth
-from polycal.notions.sigmoid import Sigmoid
-from polycal.notions.subset_smooth import SubsetSmooth
+from polycal.kernels.degree import bounded_radius_squared, lipschitz_degree, sigmoid_degree
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Confidence intervals for plug-in errors, by resampling rows."""
+"""Intervals for errors by resampling rows."""
 
 import warnings
 from dataclasses import dataclass, replace

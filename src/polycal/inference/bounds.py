@@ -1,4 +1,4 @@
-"""Confidence bounds for the mean of bounded values: valid for any distribution and any number of rows."""
+"""Bounds for means of bounded values, valid for every distribution and number of rows."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import numpy as np
 from polycal._containers import to_numpy
 from polycal._typing import Float64s
 from polycal._validation import check_integer, check_real, check_weight
-from polycal.inference._betting import Game, lower_bound, mirrored, p_value, set_up
+from polycal.inference.betting import Game, lower_bound, mirrored, p_value, set_up
 
 
 def mean_lower_bound(

@@ -1,17 +1,16 @@
-"""The kernel calibration error, and the exact test of calibration by redrawing labels."""
+"""The kernel calibration error, unbiased, and its test."""
 
 from typing import Any
 
 import numpy as np
 
-from polycal._parallel import map_threads
+from polycal._threads import map_threads
 from polycal._typing import Float64s, Floats
 from polycal._validation import check_integer, check_sample
 from polycal.inference.bounds import check_level, check_seed
 from polycal.inference.redraw import CalibrationTest, draw_labels
-from polycal.kernels._base import Kernel
+from polycal.kernels.kernels import Kernel, Laplace
 from polycal.kernels.products import lower_blocks, quadratic_forms, residuals
-from polycal.kernels.radial import Laplace
 from polycal.sample import Sample, row_blocks
 
 # Rows of a block given to one thread at a time.

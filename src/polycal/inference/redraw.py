@@ -1,4 +1,4 @@
-"""Redrawing labels from the predictions: the noise floor of any error, and a test of perfect calibration."""
+"""Tests by redrawing labels from the predictions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -6,10 +6,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polycal._parallel import map_threads
+from polycal._threads import map_threads, progress_bar
 from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_integer, check_sample
-from polycal.inference._progress import progress_bar
 from polycal.inference.bounds import check_level, check_seed
 from polycal.sample import Sample
 

@@ -17,7 +17,7 @@ from polycal.io._raw import Classes, RawPredictions, check_evaluation
 from polycal.io._table import numbered
 from polycal.io.predictions import Part
 from polycal.sample import Sample
-from polycal.states._chunk import agree_names, check_chunk
+from polycal.states.base import agree_names, check_chunk
 from polycal.storage.damage import named
 
 __all__ = ["DEFAULT_MEMORY", "Chunk", "PredictionFiles", "open_predictions", "parse_memory"]

@@ -8,12 +8,10 @@ from typing import Any
 from polycal._typing import Path
 from polycal.calibrators._base import Calibrator
 from polycal.calibrators._loading import rebuild_calibrator
-from polycal.states._base import State
-from polycal.states._loading import rebuild_state
+from polycal.families.witness import Witness, rebuild_witness
+from polycal.states.base import State, rebuild_state
 from polycal.storage.damage import DEFAULT_MAX_BYTES, named
 from polycal.storage.model import Arrays, load_object
-from polycal.witness._base import Witness
-from polycal.witness._loading import rebuild_witness
 
 
 def load(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Witness | Calibrator | State:

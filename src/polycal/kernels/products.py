@@ -1,15 +1,11 @@
-"""Products with kernel matrices, in blocks: the matrix of all pairs is never in memory.
-
-Block products run in the dtype of the arrays given and on all cores (the matrix products of BLAS are threaded);
-sums over blocks are float64.
-"""
+"""Products with kernel matrices that are never stored: blocks of rows, in one pass."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
 from polycal._typing import Float64s, Floats
-from polycal.kernels._base import Kernel
+from polycal.kernels.kernels import Kernel
 from polycal.sample import Sample, row_blocks
 
 # Side of a block. Large, so that the matrix products run at full speed: 16 MiB in float32.

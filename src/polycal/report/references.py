@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from polycal.auditors.defaults import DEFAULT_NOTIONS
+from polycal.families.defaults import DEFAULT_NOTIONS
 
 PAPER_URL = "https://arxiv.org/abs/2402.07821"
 PAPER = (

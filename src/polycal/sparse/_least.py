@@ -3,7 +3,7 @@
 import numpy as np
 
 from polycal._typing import Bools, Float64s, Ints
-from polycal.functions import LipschitzFunction, ScalarFunction
+from polycal.measures.smooth import LipschitzFunction, ScalarFunction
 
 
 def least_gains(phi: ScalarFunction, hits: Bools, low: Float64s, high: Float64s) -> Float64s:

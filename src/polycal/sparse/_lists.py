@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polycal._typing import Bools, Float64s, Floats, Ints
-from polycal.kernels._base import Kernel
+from polycal.kernels.kernels import Kernel
 from polycal.sample import row_blocks
 from polycal.sparse._sample import SparseSample
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from polycal._typing import Bools, Float64s, Ints
-from polycal.search.subset import largest
+from polycal.families.subset import largest
 from polycal.sparse._landscape import SparseLandscape
 from polycal.sparse._sample import sums_at
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from polycal._typing import Float64s
+from polycal.families.questions import SubsetWitness
+from polycal.families.witness import Witness
 from polycal.inference.bounds import check_level, check_seed
 from polycal.inference.certificate import Certificate, certify_correlations
 from polycal.sparse._gate import sparse_sample
 from polycal.sparse._least import least_gains
 from polycal.sparse._sample import Remainder, SparseSample
 from polycal.sparse.kernel import ListKernelWitness
-from polycal.witness._base import Witness
-from polycal.witness.question import SubsetWitness
 
 
 def certify(

@@ -6,13 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from polycal._typing import Float64s, Floats
-from polycal.auditors._amplify import AMPLIFICATIONS, amplified_gains
-from polycal.kernels._base import Kernel
-from polycal.kernels.saved import unpack_kernel
+from polycal.families.auditor import AMPLIFICATIONS, amplified_gains
+from polycal.families.witness import State, Witness
+from polycal.kernels.kernels import Kernel, unpack_kernel
 from polycal.sparse._gate import sparse_sample
 from polycal.sparse._lists import Landmarks, known_residual
 from polycal.sparse._sample import SparseSample, sums_at
-from polycal.witness._base import State, Witness
 
 
 @dataclass(frozen=True, eq=False, repr=False)

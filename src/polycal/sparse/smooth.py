@@ -7,9 +7,8 @@ import numpy as np
 
 from polycal._typing import Float64s, Ints
 from polycal._validation import class_set
-from polycal.functions import LipschitzFunction
-from polycal.question import Question, subset_words
-from polycal.smooth import smooth_curve
+from polycal.measures.smooth import LipschitzFunction, smooth_curve
+from polycal.sample import Question, subset_words
 from polycal.sparse._gate import sparse_sample
 from polycal.sparse._least import least_gains
 from polycal.sparse._sample import Remainder, SparseSample

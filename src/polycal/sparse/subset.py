@@ -8,16 +8,15 @@ import numpy as np
 
 from polycal._typing import Bools, Ints
 from polycal._validation import check_integer
-from polycal.search.found_subset import size_limit
-from polycal.search.landscape import Point
-from polycal.search.subset import climb_all
+from polycal.families._landscape import Point
+from polycal.families.questions import SubsetWitness
+from polycal.families.subset import climb_all, size_limit
 from polycal.sparse._gate import sparse_sample
 from polycal.sparse._landscape import SparseLandscape
 from polycal.sparse._sample import Remainder, SparseSample
 from polycal.sparse._shrunken import shrunken_landscape
 from polycal.sparse._starts import landscape_mean, start_sets
 from polycal.sparse.smooth import bounded_error
-from polycal.witness.question import SubsetWitness
 
 # If something is unknown, the sets where this many climbs ended are thinned, each time to this share of its classes:
 # the fewer classes, the less of the unknown can belong to them.

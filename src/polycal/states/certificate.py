@@ -1,4 +1,4 @@
-"""A certificate that grows with the rows: a tally of the witness's correlations."""
+"""A certificate that grows with the rows, and the reading that goes with it."""
 
 import hashlib
 from typing import Any, ClassVar, Self
@@ -6,17 +6,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_integer
-from polycal.inference._betting import lower_bound, p_value, set_up
+from polycal._validation import check_integer, check_real
+from polycal.families.witness import Witness, rebuild_witness
+from polycal.inference.betting import lower_bound, mixture_lower_bound, mixture_p_value, p_value, set_up
 from polycal.inference.bounds import check_level, check_seed
-from polycal.inference.certificate import Certificate, correlation_bound
-from polycal.sample import Sample
-from polycal.states._base import State
-from polycal.states._mixture import mixture_lower_bound, mixture_p_value
-from polycal.states._runs import Runs
+from polycal.inference.certificate import Certificate, Reading, correlation_bound
+from polycal.sample import Sample, ask_confidence, ask_subset
+from polycal.states.base import State
+from polycal.states.sums import Runs
 from polycal.storage.model import Arrays
-from polycal.witness._base import Witness
-from polycal.witness._loading import rebuild_witness
 
 # Correlations, scaled to [0, 1], are rounded down to multiples of this.
 _CELL = 2.0**-18
@@ -174,3 +172,74 @@ def _digest(witness: Witness) -> str:
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
+
+
+class ReadingState(State):
+    """What a question says and what happened, over the rows whose prediction lies in a range.
+
+    Parameters
+    ----------
+    members : list of int or None
+        The classes that count as "yes"; None: "is the most likely class right?".
+    low, high : float
+        The range (low, high] of predictions, chosen on other rows.
+
+    Notes
+    -----
+    `finish` returns a `Reading`. Cost: O(n); memory: four numbers.
+
+    Examples
+    --------
+    >>> from polycal.states.certificate import ReadingState
+    >>> reading = ReadingState([1], 0.5, 1.0).update([0, 1, 1, 0], [0.2, 0.6, 0.8, 0.7]).finish()
+    >>> round(reading.predicted, 3), round(reading.observed, 3), reading.share
+    (0.7, 0.667, 0.75)
+    """
+
+    family: ClassVar[str] = "reading"
+
+    def __init__(self, members: Any, low: float, high: float) -> None:
+        super().__init__()
+        self.members = None if members is None else np.array(members, dtype=np.int64)
+        self.low, self.high = check_real(low, "low", low=-1, high=1), check_real(high, "high", low=-1, high=1)
+        self._text = ""
+        # Weight, weighted prediction and weighted "yes" inside the range.
+        self._sums = np.zeros(3)
+
+    def finish(self) -> Reading:
+        """The averages over all rows in the range; NaN if there are none."""
+        self._seen()
+        weight, predicted, observed = self._sums
+        if weight > 0:
+            predicted, observed = predicted / weight, observed / weight
+        else:
+            predicted = observed = np.float64("nan")
+        share = float(weight / self.total_weight)
+        return Reading(self._text, max(self.low, 0.0), self.high, float(predicted), float(observed), share)
+
+    def parameters(self) -> dict[str, Any]:
+        """Question and range."""
+        members = None if self.members is None else self.members.tolist()
+        return {"members": members, "low": self.low, "high": self.high}
+
+    def arrays(self) -> Arrays:
+        """The sums, and the question in words."""
+        return {"sums": self._sums, "text": np.array(self._text)}
+
+    @classmethod
+    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
+        """A state from what was saved."""
+        state = cls(**parameters)
+        state._sums, state._text = arrays["sums"], str(arrays["text"])
+        return state
+
+    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
+        question = ask_confidence(sample) if self.members is None else ask_subset(sample, self.members)
+        inside = (question.predicted > self.low) & (question.predicted <= self.high)
+        w = weight * inside
+        self._sums += [w.sum(), w @ question.predicted, w @ question.hits.astype(np.float64)]
+        self._text = question.text
+
+    def _merge(self, other: "ReadingState") -> None:
+        self._sums += other._sums
+        self._text = other._text

@@ -1,1 +1,0 @@
-"""Auditors: algorithms that look for a witness. One file per search."""

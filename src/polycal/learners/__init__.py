@@ -1,1 +1,0 @@
-"""Agnostic learners on the simplex, and the reduction from learning to auditing."""

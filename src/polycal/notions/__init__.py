@@ -1,1 +1,0 @@
-"""Notions of calibration: what being calibrated means. One file each."""

@@ -1,0 +1,215 @@
+"""States that are sums over rows: scores, errors in bins, and tallies of values."""
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from polycal._typing import Float64s, Ints
+from polycal._validation import check_integer
+from polycal.measures.binned import Norm, ReliabilityCurve
+from polycal.measures.scores import SCORES, score_sums
+from polycal.sample import Sample, subset_words, top_class
+from polycal.states.base import State
+from polycal.storage.model import Arrays
+
+
+class Runs:
+    """Columns of numbers whose first few rows are keys, each once and in increasing order; the rest add up.
+
+    As in a log-structured store, runs are merged when a newer one has grown to the size of the one before, so
+    that n columns cost O(n log n) in all, however small the chunks.
+    """
+
+    def __init__(self, n_keys: int, run: Float64s) -> None:
+        self._n_keys = n_keys
+        self._empty = np.ascontiguousarray(run[:, :0])
+        self._runs = [np.ascontiguousarray(run)] if run.shape[1] else []
+
+    def add(self, columns: Float64s) -> None:
+        """Take in columns in any order."""
+        self._push(self._combined(columns))
+
+    def merge(self, other: "Runs") -> None:
+        """Take in the runs of another."""
+        for run in other._runs:
+            self._push(run)
+
+    def whole(self) -> Float64s:
+        """Everything as one run."""
+        return reduce(self._joined, reversed(self._runs), self._empty)
+
+    def _push(self, run: Float64s) -> None:
+        while self._runs and self._runs[-1].shape[1] <= run.shape[1]:
+            run = self._joined(self._runs.pop(), run)
+        self._runs.append(run)
+
+    def _joined(self, left: Float64s, right: Float64s) -> Float64s:
+        from polycal._compiled.runs import merged  # noqa: PLC0415 - imports numba
+
+        run: Float64s = merged(left, right, self._n_keys)
+        return run
+
+    def _combined(self, columns: Float64s) -> Float64s:
+        """Sorted, and equal keys added up."""
+        from polycal._compiled.runs import add_up  # noqa: PLC0415 - imports numba
+
+        first, *others = columns[: self._n_keys]
+        # Keys after the first are weights, which mostly are all 1.
+        plain = all((key == key[:1]).all() for key in others)
+        order = np.argsort(first) if plain else np.lexsort((*others[::-1], first))
+        run: Float64s = add_up(columns, order, self._n_keys)
+        return run
+
+
+class ScoreState(State):
+    """Accuracy, Brier score and log loss, as running sums.
+
+    Notes
+    -----
+    `finish` returns what `accuracy`, `brier_score` and `log_loss` give on all rows together. Cost: one pass,
+    O(nk); memory: three numbers.
+
+    Examples
+    --------
+    >>> from polycal.states.sums import ScoreState
+    >>> monday = ScoreState().update([0], [[0.5, 0.5]])
+    >>> tuesday = ScoreState().update([1], [[0.0, 1.0]])
+    >>> monday.merge(tuesday).finish()["brier_score"]
+    0.25
+    """
+
+    family: ClassVar[str] = "scores"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sums = np.zeros(len(SCORES))
+
+    def finish(self) -> dict[str, float]:
+        """The weighted means over all rows."""
+        self._seen()
+        return {name: float(s / self.total_weight) for name, s in zip(SCORES, self._sums, strict=True)}
+
+    def parameters(self) -> dict[str, Any]:
+        """Nothing to choose."""
+        return {}
+
+    def arrays(self) -> Arrays:
+        """The sums."""
+        return {"sums": self._sums}
+
+    @classmethod
+    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003 - it has none
+        """A state from what was saved."""
+        state = cls()
+        state._sums = arrays["sums"]
+        return state
+
+    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
+        self._sums += score_sums(sample, weight)
+
+    def _merge(self, other: "ScoreState") -> None:
+        self._sums += other._sums
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedErrors:
+    """The reliability of confidence and of every class, in equal-width bins.
+
+    Attributes
+    ----------
+    confidence : ReliabilityCurve
+        Of the question "is the most likely class right?".
+    classes : tuple of ReliabilityCurve
+        Of each class's own probability.
+    """
+
+    confidence: ReliabilityCurve
+    classes: tuple[ReliabilityCurve, ...]
+
+    def confidence_error(self, norm: Norm = "l1") -> float:
+        """The binned error of confidence; "l1" is the ECE."""
+        return self.confidence.error(norm)
+
+    def class_errors(self, norm: Norm = "l1") -> Float64s:
+        """The binned error of each class."""
+        return np.array([curve.error(norm) for curve in self.classes])
+
+
+class BinnedState(State):
+    """Reliability of confidence and of every class in bins of equal width, as a table of sums.
+
+    Parameters
+    ----------
+    n_bins : int, default 15
+        Number of bins. (Bins of equal mass depend on all rows at once, so they do not add up.)
+
+    Notes
+    -----
+    `finish` returns a `BinnedErrors`, with the numbers of ``Confidence(n_bins)`` and ``Classwise(n_bins)`` on all
+    rows together. Cost: one pass, O(nk); memory: 4 (k + 1) `n_bins` numbers.
+
+    Examples
+    --------
+    >>> from polycal.states.sums import BinnedState
+    >>> state = BinnedState().update([0], [[0.75, 0.25]]).update([1], [[0.75, 0.25]])
+    >>> state.finish().confidence_error()
+    0.25
+    """
+
+    family: ClassVar[str] = "binned"
+
+    def __init__(self, n_bins: int = 15) -> None:
+        super().__init__()
+        self.n_bins = check_integer(n_bins, "n_bins", minimum=1)
+        self._edges = np.linspace(0.0, 1.0, n_bins + 1)
+        self._table = np.zeros((0, n_bins, 4))
+
+    def finish(self) -> BinnedErrors:
+        """The reliability curves of all rows."""
+        n_classes = self._seen()
+        names = self.class_names or tuple(map(str, range(n_classes)))
+        questions = [subset_words(np.array([c]), names.__getitem__) for c in range(n_classes)]
+        classes = tuple(map(self._curve, self._table[1:], questions))
+        return BinnedErrors(self._curve(self._table[0], "is the most likely class right?"), classes)
+
+    def parameters(self) -> dict[str, Any]:
+        """The number of bins."""
+        return {"n_bins": self.n_bins}
+
+    def arrays(self) -> Arrays:
+        """The table."""
+        return {"table": self._table}
+
+    @classmethod
+    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
+        """A state from what was saved."""
+        state = cls(**parameters)
+        state._table = arrays["table"]
+        return state
+
+    def _open(self, n_classes: int) -> None:
+        self._table = np.zeros((n_classes + 1, self.n_bins, 4))
+
+    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
+        from polycal._compiled.states import add_to_bins  # noqa: PLC0415 - imports numba
+
+        top, confidence = top_class(sample)
+        add_to_bins(confidence[:, None], top != sample.labels, weight, self._edges, self._table[:1])
+        add_to_bins(sample.proba, sample.labels, weight, self._edges, self._table[1:])
+
+    def _merge(self, other: "BinnedState") -> None:
+        self._table += other._table
+
+    def _curve(self, table: Float64s, question: str) -> ReliabilityCurve:
+        used = table[table[:, 1] > 0]
+        count, mass, predicted, hits = used.T
+        return ReliabilityCurve(
+            predicted=predicted / mass,
+            frequency=hits / mass,
+            mass=mass / mass.sum(),
+            count=count.astype(np.int64),
+            edges=self._edges,
+            question=question,
+        )

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from tests import reference_projected as reference
+from tests.strategies import samples
+
+import polycal as pc
+from polycal.families.decision import Decision
+
+
+@settings(max_examples=40, deadline=None)
+@given(drawn=samples(max_classes=2, max_rows=7))
+def test_two_classes_and_two_actions_are_exact(drawn):
+    labels, proba, weight = drawn
+    estimate = pc.estimate_error(labels, proba, Decision(), sample_weight=weight)
+    assert estimate.kind == "exact"
+    assert estimate.value == pytest.approx(reference.decision_error(labels, proba, weight), abs=1e-9)
+
+
+def test_two_classes_in_single_precision_are_exact():
+    rng = np.random.default_rng(0)
+    p = np.round(rng.random(300), 7).astype(np.float32)
+    proba = np.column_stack([1 - p, p])
+    estimate = pc.estimate_error(rng.integers(0, 2, 300), proba, Decision())
+    assert estimate.kind == "exact"
+
+
+def test_predictions_that_losses_cannot_tell_apart_make_a_lower_bound():
+    estimate = pc.estimate_error([0, 1], [0.3, 0.1 + 0.2], Decision())
+    assert estimate.value <= 2 * 0.5 * np.hypot(0.7, 0.7) + 1e-12
+    assert estimate.kind == ("exact" if estimate.value > 0.6 else "lower bound")
+
+
+def test_tiny_samples_nearly_always_reach_the_best_decisions():
+    ratios = []
+    for labels, proba in reference.tiny_samples(40, 3):
+        best = reference.decision_error(labels, proba)
+        estimate = pc.estimate_error(labels, proba, Decision())
+        assert estimate.kind == "lower bound"
+        assert estimate.value <= best + 1e-9
+        ratios.append(estimate.value / best)
+    assert np.mean(np.array(ratios) > 0.95) >= 0.95
+
+
+@settings(max_examples=8, deadline=None)
+@given(drawn=samples())
+def test_more_actions_find_more(drawn):
+    labels, proba, weight = drawn
+    values = [
+        pc.calibration_error(labels, proba, Decision(actions), sample_weight=weight) for actions in (2, 3, 5)
+    ]
+    assert np.all(np.diff(values) >= -1e-9)
+
+
+def test_as_many_actions_as_predictions_see_each_alone():
+    # Three corners of the simplex, each with its own residual: three actions can tell them all apart.
+    proba = np.repeat(np.eye(3), 2, axis=0)
+    labels = np.array([0, 1, 1, 2, 2, 0])
+    estimate = pc.estimate_error(labels, proba, Decision(3))
+    alone = sum(np.linalg.norm(z) for z in reference.residuals(labels, proba).reshape(3, 2, 3).sum(axis=1))
+    assert estimate.value == pytest.approx(alone)
+
+
+def test_weights_have_length_one_and_losses_decide():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(4), 200)
+    estimate = pc.estimate_error(rng.integers(0, 4, 200), proba, Decision(3))
+    witness = estimate.witness
+    np.testing.assert_allclose(np.linalg.norm(witness.weights, axis=1), 1)
+    np.testing.assert_array_equal(witness.actions(proba), np.argmin(proba @ witness.losses.T, axis=1))
+    assert witness.losses.shape == (3, 4)
+
+
+@pytest.mark.parametrize("actions", [1, 2.5, True])
+def test_bad_parameters(actions):
+    with pytest.raises(ValueError, match="actions must be an integer, at least 2"):
+        Decision(actions)

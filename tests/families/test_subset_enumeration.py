@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests import reference_subset
+from tests.strategies import samples
+
+from polycal import _threads as _parallel
+from polycal._validation import check_sample
+from polycal.families import subset as subset_enumeration
+from polycal.families.subset import affordable, count_subsets, enumerate_subsets
+from polycal.measures.smooth import smooth_error
+from polycal.sample import Sample, ask_subset
+
+
+@settings(max_examples=60, deadline=None)
+@given(samples(max_classes=6), st.one_of(st.none(), st.integers(1, 7)))
+def test_equals_trying_every_subset(data, max_size):
+    labels, proba, weight = data
+    sample = check_sample(labels, proba, sample_weight=weight)
+    found = enumerate_subsets(sample, max_size)
+    assert found.curve.value == pytest.approx(reference_subset.largest_error(sample, max_size), abs=1e-12)
+    assert smooth_error(ask_subset(sample, found.members)) == pytest.approx(found.curve.value, abs=1e-12)
+    assert 1 <= found.members.size <= (max_size or sample.n_classes)
+    assert (np.diff(found.members) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "max_size", "count"),
+    [(2, None, 1), (4, None, 7), (14, None, 2**13 - 1), (7, 2, 28), (7, 3, 63), (100, 2, 5050)],
+)
+def test_how_many_subsets(n_classes, max_size, count):
+    assert count_subsets(n_classes, max_size) == count
+
+
+@pytest.mark.parametrize("max_size", [None, 2, 3])
+def test_every_subset_is_tried_once(max_size, monkeypatch):
+    rng = np.random.default_rng(0)
+    sample = check_sample(rng.integers(0, 9, 30), rng.dirichlet(np.ones(9), 30))
+    seen = []
+
+    def spy(question):
+        seen.append(tuple(np.round(question.predicted, 9)))
+        return smooth_error(question)
+
+    monkeypatch.setattr(subset_enumeration, "smooth_error", spy)
+    found = enumerate_subsets(sample, max_size)
+    # The empty set is tried as well.
+    assert len(seen) == len(set(seen)) == found.n_evaluated + 1
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_the_number_of_threads_does_not_matter(n_jobs, monkeypatch):
+    rng = np.random.default_rng(1)
+    sample = check_sample(rng.integers(0, 8, 60), rng.dirichlet(np.ones(8), 60))
+    expected = enumerate_subsets(sample)
+    monkeypatch.setattr(
+        subset_enumeration, "map_threads", lambda f, items: _parallel.map_threads(f, items, n_jobs=n_jobs)
+    )
+    found = enumerate_subsets(sample)
+    assert found.members.tolist() == expected.members.tolist()
+    assert found.curve.value == expected.curve.value
+
+
+def test_float32_rows_that_sum_to_more_than_1():
+    rng = np.random.default_rng(2)
+    proba = rng.dirichlet(np.ones(6), 200).astype(np.float32)
+    sample = Sample(proba * np.float32(1 + 1e-7), rng.integers(0, 6, 200))
+    assert enumerate_subsets(sample).curve.value == pytest.approx(
+        reference_subset.largest_error(sample, 5), abs=1e-12
+    )
+
+
+def test_what_is_affordable():
+    def empty(n, k):
+        return Sample(np.broadcast_to(np.float32(1 / k), (n, k)), np.broadcast_to(np.int64(0), (n,)))
+
+    assert affordable(empty(10_000, 14))
+    assert not affordable(empty(10_000, 26))
+    assert affordable(empty(10_000, 26), 4)
+    assert not affordable(empty(10_000, 1000), 2)
