@@ -1,5 +1,6 @@
 """Files that the subcommands read: predictions, also from standard input, and models."""
 
+import os
 import shutil
 import sys
 import tempfile
@@ -8,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import polycal as pc
-from polycal.io._places import is_pattern, place_of
+from polycal.io._places import place_of
 
 STDIN = "-"
 # How each format starts; CSV is what starts otherwise.
@@ -42,9 +43,13 @@ def readable_files(files: list[str]) -> Iterator[list[str]]:
         yield [stack.enter_context(readable_file(file)) for file in files]
 
 
-def is_stream(files: list[str]) -> bool:
-    """Whether this is more than one file: several, a folder, or a pattern."""
-    return len(files) > 1 or place_of(files[0]).is_dir() or is_pattern(place_of(files[0]))
+def usable_memory() -> int:
+    """Bytes that a command may use unless told otherwise: half of the machine's memory, at least 1 GiB."""
+    try:
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        machine = 0
+    return max(1 << 30, machine // 2)
 
 
 def shown(files: list[str]) -> str:

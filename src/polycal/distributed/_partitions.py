@@ -13,7 +13,6 @@ from polycal._typing import Bools
 from polycal._validation import check_choice
 from polycal.distributed._dask import dask
 from polycal.io._chunk_readers import UnreadChunk, reader_of
-from polycal.io._files import ROWS_PER_FILE
 from polycal.io._places import Place
 from polycal.io._raw import RawPredictions
 from polycal.io._table import Columns, flags_from_codes, sort_columns
@@ -41,12 +40,16 @@ class Partition(ABC):
         """Errors inside, which count the rows of one chunk, name the first of them."""
         return named(f"rows from {start}")
 
-    def chunks(self, files: PredictionFiles, number: int) -> Iterator[Chunk]:
-        """Its rows, checked, with their places in the whole data."""
+    @abstractmethod
+    def n_rows(self, files: PredictionFiles) -> int:
+        """How many rows it has."""
+
+    def chunks(self, files: PredictionFiles, first_row: int) -> Iterator[Chunk]:
+        """Its rows, checked, with their numbers in the whole data, of which the first is given."""
         with self.naming():
             for start, read in self.unread(files):
                 with self.naming_rows(start):
-                    chunk = files.checked(read(), number * ROWS_PER_FILE + start)
+                    chunk = files.checked(read(), first_row + start)
                 if chunk is not None:
                     yield chunk
 
@@ -65,6 +68,10 @@ class FilePartition(Partition):
         """The file in chunks."""
         return reader_of(self.path, files.memory).unread_chunks(files.chunk_rows)
 
+    def n_rows(self, files: PredictionFiles) -> int:
+        """As the file says."""
+        return files.n_rows(self.path)
+
 
 @dataclass(frozen=True, eq=False)
 class ArrayPartition(Partition):
@@ -80,6 +87,10 @@ class ArrayPartition(Partition):
     def unread(self, files: PredictionFiles) -> Iterator[UnreadChunk]:  # noqa: ARG002 - it is there
         """All rows at once."""
         yield 0, lambda: self.raw
+
+    def n_rows(self, files: PredictionFiles) -> int:  # noqa: ARG002 - it is there
+        """The length of its arrays."""
+        return len(self.raw.proba)
 
     def naming_rows(self, start: int) -> AbstractContextManager[None]:  # noqa: ARG002 - there is one chunk
         """Nothing to add: the first row of the chunk is that of the partition."""

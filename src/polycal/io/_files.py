@@ -4,15 +4,16 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeVar
+
+import numpy as np
 
 from polycal._typing import Ints
 from polycal.io._places import Place
 from polycal.storage.damage import named
 
 DEFAULT_MEMORY = 1 << 30
-# Places of rows in all files: files may have up to this many rows.
-ROWS_PER_FILE = 1 << 40
 # What the interpreter, NumPy, SciPy, the compiler and PyArrow take by themselves.
 _BASE_MEMORY = 384 << 20
 # The shares of the rest that a chunk may take, and what is held of a file elsewhere.
@@ -63,13 +64,23 @@ class OpenedFiles(ABC, Generic[AnyChunk]):
         """Bytes that a chunk may take while it is read, checked and worked on."""
         return self.free_memory // _CHUNK_SHARE
 
+    @cached_property
+    def first_rows(self) -> tuple[int, ...]:
+        """The number of each file's first row: rows are counted through all files, in order."""
+        counts = [self.n_rows(path) for path in self.paths]
+        return tuple(int(n) for n in np.cumsum([0, *counts[:-1]]))
+
     def __iter__(self) -> Iterator[AnyChunk]:
-        for number, path in enumerate(self.paths):
+        for path, first in zip(self.paths, self.first_rows, strict=True):
             with named(path):
-                yield from self.file_chunks(path, number * ROWS_PER_FILE)
+                yield from self.file_chunks(path, first)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.paths)} files, n_classes={self.n_classes})"
+
+    @abstractmethod
+    def n_rows(self, path: Place) -> int:
+        """How many rows a file has."""
 
     @abstractmethod
     def file_chunks(self, path: Place, place: int) -> Iterator[AnyChunk]:

@@ -10,7 +10,7 @@ import numpy as np
 from polycal import _typing
 from polycal._validation import check_choice
 from polycal.io._chunk_readers import reader_of
-from polycal.io._files import DEFAULT_MEMORY, ROWS_PER_FILE, NumberedRows, OpenedFiles, parse_memory
+from polycal.io._files import DEFAULT_MEMORY, NumberedRows, OpenedFiles, parse_memory
 from polycal.io._formats import FORMATS
 from polycal.io._places import Place, find_files
 from polycal.io._raw import Classes, RawPredictions, check_evaluation
@@ -59,6 +59,18 @@ class PredictionFiles(OpenedFiles[Chunk]):
         room = self.chunk_memory // (_BYTES_PER_CELL * self.n_classes)
         return max(1, min(_MOST_ROWS, room))
 
+    def n_rows(self, path: Place) -> int:
+        """How many rows a file has, of any part."""
+        with named(path):
+            chunks = reader_of(path, self.memory).unread_chunks(self.chunk_rows)
+            return sum(len(read().proba) for _, read in chunks)
+
+    def samples(self) -> Iterator[Sample]:
+        """The rows chunk by chunk, without their numbers, for which all rows would have to be counted."""
+        for path in self.paths:
+            with named(path):
+                yield from (chunk.sample for chunk in self.file_chunks(path, 0))
+
     def thread_rows(self, n_threads: int) -> int:
         """Rows in a chunk, at most, where so many threads have one each."""
         cells = min(_THREAD_CELLS, self.chunk_memory // (_BYTES_PER_CELL * n_threads))
@@ -74,10 +86,10 @@ class PredictionFiles(OpenedFiles[Chunk]):
     def unread_chunks(self, n_threads: int) -> Iterator[Callable[[], Chunk | None]]:
         """What makes the chunks of all files, on so many threads at once: reading and checking are left to them."""
         n_rows = self.thread_rows(n_threads)
-        for number, path in enumerate(self.paths):
+        for path, first in zip(self.paths, self.first_rows, strict=True):
             with named(path):
                 for start, read in reader_of(path, self.memory).unread_chunks(n_rows):
-                    yield partial(self._made, read, start, number * ROWS_PER_FILE, path)
+                    yield partial(self._made, read, start, first, path)
 
     def _made(
         self, read: Callable[[], RawPredictions], start: int, place: int, path: Place | None = None

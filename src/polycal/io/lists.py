@@ -51,6 +51,11 @@ class ListFiles(OpenedFiles[SparseChunk]):
 
     remainder: Remainder
 
+    def n_rows(self, path: Place) -> int:
+        """How many rows a file has."""
+        with named(path), open_parquet(path, remote_room(self.memory)) as parquet:
+            return parquet.n_rows
+
     def file_chunks(self, path: Place, place: int) -> Iterator[SparseChunk]:
         """The chunks of one file whose first row has this number."""
         with open_parquet(path, remote_room(self.memory)) as parquet:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from polycal._typing import Float64s
+from polycal._typing import Float64s, Ints
 from polycal._validation import check_sample, check_subset
 from polycal.sample import Question, ask
 
@@ -266,3 +266,31 @@ def _kernels() -> Any:
     from polycal._compiled import smooth as kernels  # noqa: PLC0415
 
     return kernels
+
+
+def drawn_points(curve: SmoothCurve, max_points: int) -> tuple[Float64s, Float64s, Float64s]:
+    """Steps to draw: F and S are 0 before the first prediction, and R after the last."""
+    u = curve.predicted
+    kept = _kept(u, curve.cumulative, max_points)
+    ends = min(0.0, u[0]), max(1.0, u[-1])
+    x = np.concatenate([ends[:1], u[kept], ends[1:]])
+    F, S = (np.concatenate([[0.0], line[kept], line[-1:]]) for line in (curve.cumulative, curve.monotone))
+    return x, F, S
+
+
+def _kept(u: Float64s, F: Float64s, max_points: int) -> Ints:
+    """Indices of the points to draw: the last of equal predictions, and of these at most four a column.
+
+    Between equal predictions F depends on the order of the rows, so it has no place in a picture.
+    """
+    distinct = np.append(np.flatnonzero(np.diff(u) > 0), u.size - 1)
+    if distinct.size <= max_points:
+        return distinct
+    x, y, n_columns = u[distinct], F[distinct], max_points // 4
+    column = np.minimum((x - x[0]) / (x[-1] - x[0]) * n_columns, n_columns - 1).astype(np.int64)
+    starts = np.flatnonzero(np.diff(column, prepend=-1))
+    picks = [
+        (a, a + int(y[a:b].argmin()), a + int(y[a:b].argmax()), b - 1)
+        for a, b in zip(starts.tolist(), [*starts[1:].tolist(), x.size], strict=True)
+    ]
+    return distinct[np.unique(picks)]

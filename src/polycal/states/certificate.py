@@ -19,7 +19,7 @@ from polycal.storage.model import Arrays
 # Correlations, scaled to [0, 1], are rounded down to multiples of this.
 _CELL = 2.0**-18
 # More rows than this are too many for the sequential game; there the mixture of fixed bets is sharp enough.
-_MOST_PLAYED = 1 << 21
+_MOST_PLAYED = 1 << 19
 _PREFIX = "witness_"
 
 
@@ -37,7 +37,7 @@ class CertificateState(State):
         Seed of the orders in which rows are bet on.
     most_played : int, optional
         Rows beyond which the game is replaced by fixed bets (see Notes), to save memory: the game takes about 100 bytes
-        a row. At most, and by default, two million. Not saved with the state.
+        a row. At most, and by default, 524,288. Not saved with the state.
 
     See Also
     --------
@@ -93,7 +93,7 @@ class CertificateState(State):
         bound = correlation_bound(self.witness)
         lower, p = self._verdict()
         return Certificate(
-            estimate=bound * float(self._sums[1] / self._sums[0]),
+            estimate=self.estimate,
             lower_bound=2.0 * bound * lower - bound,
             p_value=p,
             alpha=self.alpha,
@@ -101,6 +101,11 @@ class CertificateState(State):
             witness=self.witness,
             std_error=bound * self._standard_error(),
         )
+
+    @property
+    def estimate(self) -> float:
+        """The mean correlation of all rows, without a verdict."""
+        return correlation_bound(self.witness) * float(self._sums[1] / self._sums[0])
 
     def parameters(self) -> dict[str, Any]:
         """The witness (its checksum), level and seed."""

@@ -61,7 +61,9 @@ def landmark_coefficients(kernel: Kernel, landmarks: Floats, sums: LandmarkSums)
 
 
 def choose_landmarks(sample: Sample, n_random: int = 400) -> Floats:
-    """The mean prediction of the rows of each most likely class, and the first ``n_random`` rows, in float32.
+    """The mean prediction of the rows of each most likely class, and the first ``n_random`` rows.
+
+    In float64: sums in single precision would depend on how rows are cut into chunks.
 
     With many classes the means matter most: predictions gather near the corners, and rows drawn at random miss
     most of a thousand of them.
@@ -70,7 +72,9 @@ def choose_landmarks(sample: Sample, n_random: int = 400) -> Floats:
     order = np.argsort(top, kind="stable")
     alike = np.split(order, np.flatnonzero(np.diff(top[order])) + 1)
     means = [sample.proba[rows].mean(axis=0, dtype=np.float64) for rows in alike]
-    return np.concatenate([means, sample.proba[:n_random]]).astype(np.float32)
+    landmarks: Float64s = np.concatenate([means, sample.proba[:n_random].astype(np.float64)])
+    normalised: Float64s = landmarks / landmarks.sum(axis=1, keepdims=True)
+    return normalised
 
 
 _PURPOSE = 2

@@ -1,12 +1,15 @@
 """What an audit returns: frozen results that print, and turn into plain data."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path as FilePath
+from platform import python_version
 from typing import Any
 
-from polycal._audit.curves import Picture
-from polycal._audit.plain import error_dict, finding_dict, flat, question_dict, versions
 from polycal._typing import Path
+from polycal._version import __version__
+from polycal.auditing.pictures import Picture
 from polycal.families.notion import ErrorEstimate
 from polycal.families.questions import SubsetWitness, TopWitness
 from polycal.families.witness import Witness
@@ -57,6 +60,10 @@ class QuestionError:
     p_value: float | None = None
     smallest_p_value: float | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists."""
+        return asdict(self) | {"classes": list(self.classes)}
+
 
 @dataclass(frozen=True, eq=False)
 class MeasuredError:
@@ -72,6 +79,17 @@ class MeasuredError:
 
     estimate: ErrorEstimate
     noise_floor: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings."""
+        return {
+            "notion": self.estimate.notion.name,
+            "definition": repr(self.estimate.notion),
+            "value": self.estimate.value,
+            "kind": self.estimate.kind,
+            "method": self.estimate.method,
+            "noise_floor": self.noise_floor,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +132,26 @@ class Finding:
         """Whether the witness weighs one yes/no question, and not the whole prediction."""
         return isinstance(self.witness, SubsetWitness | TopWitness)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings, lists and dictionaries."""
+        reading = asdict(self.reading)
+        for name in ("predicted", "observed"):
+            # NaN is not JSON.
+            reading[name] = None if math.isnan(reading[name]) else reading[name]
+        return {
+            "source": self.source,
+            "question": self.question,
+            "is_question": self.is_question,
+            "subset": list(self.witness.subset) if isinstance(self.witness, SubsetWitness) else None,
+            "estimate": self.certificate.estimate,
+            "lower_bound": self.certificate.lower_bound,
+            "p_value": self.certificate.p_value,
+            "adjusted_p_value": self.adjusted_p_value,
+            "significant": self.significant,
+            "detectable": self.detectable,
+            "reading": reading,
+        }
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
@@ -143,6 +181,11 @@ class Audit:
         What to draw: confidence, the worst questions found, and every group.
     weighted : bool
         Whether rows had weights.
+    approximations : tuple of str
+        What was not computed exactly because there were more than `HELD_CELLS` probabilities, in sentences; empty where
+        everything is exact.
+    default_notions : bool
+        Whether the notions were those that an audit measures unless told otherwise.
     calibrator : str or None
         The calibrator whose effect was audited, in words.
     after : Audit or None
@@ -162,6 +205,8 @@ class Audit:
     groups: tuple[QuestionError, ...]
     pictures: tuple[Picture, ...] = ()
     weighted: bool = False
+    approximations: tuple[str, ...] = ()
+    default_notions: bool = True
     calibrator: str | None = None
     after: "Audit | None" = None
 
@@ -186,15 +231,17 @@ class Audit:
             "alpha": self.alpha,
             "random_state": self.random_state,
             "weighted": self.weighted,
+            "approximations": list(self.approximations),
+            "default_notions": self.default_notions,
             "scores": dict(self.scores),
-            "errors": [error_dict(e) for e in self.errors],
-            "findings": [finding_dict(f) for f in self.findings],
-            "classes": [question_dict(q) for q in self.classes],
-            "groups": [question_dict(q) for q in self.groups],
+            "errors": [e.to_dict() for e in self.errors],
+            "findings": [f.to_dict() for f in self.findings],
+            "classes": [q.to_dict() for q in self.classes],
+            "groups": [q.to_dict() for q in self.groups],
             "pictures": [picture.to_dict() for picture in self.pictures],
             "calibrator": self.calibrator,
             "after": None if self.after is None else self.after.to_dict(),
-            "versions": versions(),
+            "versions": _versions(),
         }
 
     def to_html(
@@ -239,7 +286,7 @@ class Audit:
         """The findings as a pandas data frame, one row each."""
         import pandas as pd  # noqa: PLC0415 - an optional dependency
 
-        return pd.DataFrame([flat(f) for f in self.to_dict()["findings"]])
+        return pd.DataFrame([_flat(f.to_dict()) for f in self.findings])
 
     def __str__(self) -> str:
         return render_text(self.to_dict())
@@ -258,3 +305,15 @@ def _written(text: str, path: Path | None) -> str:
         with replacing(FilePath(path)) as file:
             file.write(text.encode())
     return text
+
+
+def _flat(finding: dict[str, Any]) -> dict[str, Any]:
+    """A finding's dictionary without nested ones, for a data frame."""
+    reading = finding.pop("reading")
+    return finding | {"says": reading["predicted"], "is": reading["observed"], "share": reading["share"]}
+
+
+def _versions() -> dict[str, str]:
+    """What the numbers were made with."""
+    others = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
+    return {"polycal": __version__, "python": python_version()} | others

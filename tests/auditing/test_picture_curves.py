@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import polycal as pc
-from polycal._audit.curves import MAX_POINTS, calibrated_band, chance_spread, draw
 from polycal._validation import check_sample
+from polycal.auditing.pictures import MAX_POINTS, calibrated_band, chance_spread, draw
 from polycal.measures.smooth import smooth_curve
 from polycal.sample import Question, ask_subset
 

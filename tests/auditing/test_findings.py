@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import polycal as pc
-from polycal._audit.findings import MIN_ROWS, detectable, half_rows
 from polycal._validation import check_sample
+from polycal.auditing.findings import MIN_ROWS, detectable, half_rows
 from polycal.inference.certificate import certify_sample
 
 

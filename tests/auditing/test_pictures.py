@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import polycal as pc
-from polycal._audit.findings import half_rows
 from polycal._validation import check_sample
+from polycal.auditing.findings import half_rows
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +58,8 @@ def test_the_schema(audit):
             "alpha",
             "random_state",
             "weighted",
+            "approximations",
+            "default_notions",
         ),
         *("scores", "errors", "findings", "classes", "groups", "pictures", "calibrator", "after", "versions"),
     }

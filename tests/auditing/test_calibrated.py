@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import polycal as pc
-from polycal._audit.calibrated import calibrated_sample
 from polycal._validation import check_sample
+from polycal.auditing.passes import calibrated_rows
 
 NAMES = ("a", "b", "c")
 
@@ -65,14 +65,14 @@ def test_a_calibrator_of_logits_sees_the_same_predictions(data):
     sample = check_sample(labels, proba)
     of_proba = pc.TemperatureScaling().fit(proba, labels)
     of_logits = pc.TemperatureScaling(from_logits=True).fit(np.log(proba), labels)
-    expected = calibrated_sample(sample, of_proba).proba
-    np.testing.assert_allclose(calibrated_sample(sample, of_logits).proba, expected, atol=1e-9)
+    expected = calibrated_rows(sample, of_proba).proba
+    np.testing.assert_allclose(calibrated_rows(sample, of_logits).proba, expected, atol=1e-9)
 
 
 def test_weights_and_names_stay(data, calibrator):
     labels, proba = data
     sample = check_sample(labels, proba, sample_weight=np.arange(2000.0), class_names=NAMES)
-    after = calibrated_sample(sample, calibrator)
+    after = calibrated_rows(sample, calibrator)
     assert after.class_names == NAMES
     np.testing.assert_array_equal(after.sample_weight, sample.sample_weight)
 

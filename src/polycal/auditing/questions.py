@@ -1,15 +1,16 @@
 """Classes and groups as yes/no questions: exact errors, and for groups their noise floor and test."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from polycal._audit.curves import chance_spread
-from polycal._audit.result import QuestionError
 from polycal._threads import map_threads
 from polycal._typing import Ints
+from polycal.auditing.pictures import chance_spread
+from polycal.auditing.result import QuestionError
 from polycal.inference.certificate import holm
 from polycal.measures.smooth import smooth_error
 from polycal.sample import Question, Sample, ask_subset
@@ -31,23 +32,41 @@ def class_errors(sample: Sample, n_jobs: int | None) -> tuple[QuestionError, ...
 
 
 def group_errors(
-    sample: Sample, groups: dict[str, Ints], seed: int, n_jobs: int | None, alpha: float = 0.05
+    sample: Sample, groups: Mapping[str, Ints], seed: int, n_jobs: int | None, alpha: float = 0.05
 ) -> tuple[QuestionError, ...]:
     """Every named group as a question, with noise floor and Holm-adjusted p-value."""
     n_draws = int(np.clip(_DRAW_BUDGET // sample.n_samples, _FEWEST_DRAWS, draws_wanted(len(groups), alpha)))
-    seeds = np.random.SeedSequence(seed).spawn(len(groups))
-    measured = [_measure(sample, name, subset) for name, subset in groups.items()]
+    errors = [_measure(sample, name, subset) for name, subset in groups.items()]
+    noises = [
+        Noise(error.smooth_error, partial(_redrawn_error, ask_subset(sample, subset)))
+        for error, subset in zip(errors, groups.values(), strict=True)
+    ]
+    return tested_groups(errors, noises, n_draws, seed, n_jobs)
 
-    def test(task: tuple[QuestionError, Ints, np.random.SeedSequence]) -> tuple[float, float]:
-        error, subset, own_seed = task
-        return redraw_test(ask_subset(sample, subset), error.smooth_error, n_draws, own_seed)
 
-    tests = map_threads(test, list(zip(measured, groups.values(), seeds, strict=True)), n_jobs)
+class Noise(NamedTuple):
+    """The error of a question, and errors that it would have if the predictions were calibrated."""
+
+    error: float
+    draw: Callable[[np.random.Generator], float]
+
+
+def tested_groups(
+    errors: Sequence[QuestionError], noises: Sequence[Noise], n_draws: int, seed: int, n_jobs: int | None
+) -> tuple[QuestionError, ...]:
+    """The groups with their noise floors and Holm-adjusted p-values, from at most so many draws each."""
+    seeds = np.random.SeedSequence(seed).spawn(len(errors))
+
+    def test(task: tuple[Noise, np.random.SeedSequence]) -> tuple[float, float]:
+        (error, draw), own_seed = task
+        return noise_test(draw, error, n_draws, own_seed)
+
+    tests = map_threads(test, list(zip(noises, seeds, strict=True)), n_jobs)
     p_values = holm([p for _, p in tests])
-    smallest = len(groups) / (1 + n_draws)
+    smallest = min(len(errors) / (1 + n_draws), 1.0)
     return tuple(
-        replace(error, noise_floor=floor, p_value=p, smallest_p_value=min(smallest, 1.0))
-        for error, (floor, _), p in zip(measured, tests, p_values, strict=True)
+        replace(error, noise_floor=floor, p_value=p, smallest_p_value=smallest)
+        for error, (floor, _), p in zip(errors, tests, p_values, strict=True)
     )
 
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import polycal as pc
-from polycal._audit.questions import class_errors, group_errors, redraw_test
 from polycal._validation import check_sample
+from polycal.auditing.questions import class_errors, group_errors, redraw_test
 from polycal.measures.smooth import smooth_error
 from polycal.sample import Question, ask_subset
 
