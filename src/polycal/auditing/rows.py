@@ -52,7 +52,9 @@ _SMOOTH_CONFIDENCE, _SMOOTH_CLASSWISE = Confidence(smooth=True), Classwise(smoot
 _STATE_BYTES, _GROUP_BYTES, _SUM_BYTES, _PROOF_BYTES = 64 << 20, 1 << 20, 32, 128
 
 
-_GONE_BY = "There are more than {rows:,} rows of {classes:,} classes ({cells:,} probabilities), so not all are held at once."
+_GONE_BY = (
+    "There are more than {rows:,} rows of {classes:,} classes ({cells:,} probabilities), so not all are held."
+)
 _IN_CELLS = (
     "Errors are computed in cells of the predicted probability, {cells:,} for confidence and each group and "
     "{class_cells:,} for each class; what this can change is taken off the notions' errors."
