@@ -51,9 +51,9 @@ def test_roundtrip(path, dtype, make_predictions):
 
 
 def test_many_batches(path, monkeypatch, make_predictions):
-    monkeypatch.setattr("polycal.io._arrow._BATCH_CELLS", 28)
-    monkeypatch.setattr("polycal.io._arrow._GROUP_CELLS", 52)
-    monkeypatch.setattr("polycal.io._arrow._LEAST_GROUP", 1)
+    monkeypatch.setattr("polycal.io.parquet._BATCH_CELLS", 28)
+    monkeypatch.setattr("polycal.io.arrow._GROUP_CELLS", 52)
+    monkeypatch.setattr("polycal.io.arrow._LEAST_GROUP", 1)
     predictions = make_predictions(n_samples=50)
     write_predictions(
         path,

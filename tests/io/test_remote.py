@@ -17,11 +17,10 @@ from scipy.sparse import csr_array
 
 import polycal as pc
 from polycal.cli.inputs import shown
-from polycal.io._parquet import open_parquet, runs_of_groups
-from polycal.io._remote import RemoteFile, hide_secrets, is_url
-from polycal.io._urls import url_of
 from polycal.io.chunks import open_predictions
 from polycal.io.lists import open_lists, read_lists, write_lists
+from polycal.io.parquet_batches import open_parquet, runs_of_groups
+from polycal.io.remote import RemoteFile, hide_secrets, is_url, url_of
 from polycal.sparse import sparse_sample
 
 pa = pytest.importorskip("pyarrow")
@@ -290,7 +289,7 @@ def test_what_is_missing_is_said(tmp_path, memory, serve):
     with pytest.raises(OSError, match=r"what://x\.parquet: cannot be reached .*Protocol not known: what"):
         open_predictions("what://x.parquet")
     np.save(tmp_path / "a.npy", np.ones((2, 2)))
-    with pytest.raises(ValueError, match=r"a\.npy.* mapped into memory.*write Parquet"):
+    with pytest.raises(ValueError, match=r"a\.npy.* must be on this machine.*write Parquet"):
         open_predictions(f"file://{tmp_path}/a.npy")
 
 

@@ -23,7 +23,7 @@ from polycal.families.auditor import Auditor
 from polycal.families.questions import SubsetWitness
 from polycal.families.witness import Witness
 from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles, opened_predictions
-from polycal.io.predictions import Part
+from polycal.io.reader import Part
 from polycal.kernels.kernels import Gaussian, Kernel
 from polycal.sample import Sample
 from polycal.states.certificate import CertificateState

@@ -22,7 +22,7 @@ from polycal.cli.options import (
 )
 from polycal.cli.output import FOUND, print_audit, working
 from polycal.families.defaults import parse_notion
-from polycal.io._remote import hide_secrets
+from polycal.io.remote import hide_secrets
 
 HtmlOption = Annotated[
     Path | None,

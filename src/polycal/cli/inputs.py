@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import polycal as pc
-from polycal.io._places import is_pattern, place_of
+from polycal.io.paths import file_path, is_pattern
 
 STDIN = "-"
 # How each format starts; CSV is what starts otherwise.
@@ -44,7 +44,7 @@ def readable_files(files: list[str]) -> Iterator[list[str]]:
 
 def is_stream(files: list[str]) -> bool:
     """Whether this is more than one file: several, a folder, or a pattern."""
-    return len(files) > 1 or place_of(files[0]).is_dir() or is_pattern(place_of(files[0]))
+    return len(files) > 1 or file_path(files[0]).is_dir() or is_pattern(file_path(files[0]))
 
 
 def shown(files: list[str]) -> str:
@@ -54,8 +54,8 @@ def shown(files: list[str]) -> str:
 
 
 def _name_of(file: str) -> str:
-    place = place_of(file)
-    return place.name or str(place)
+    path = file_path(file)
+    return path.name or str(path)
 
 
 def read_sample(path: str, part: str) -> "pc.Sample":

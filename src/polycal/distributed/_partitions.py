@@ -12,13 +12,10 @@ import numpy as np
 from polycal._typing import Bools
 from polycal._validation import check_choice
 from polycal.distributed._dask import dask
-from polycal.io._chunk_readers import UnreadChunk, reader_of
-from polycal.io._files import ROWS_PER_FILE
-from polycal.io._places import Place
-from polycal.io._raw import RawPredictions
-from polycal.io._table import Columns, flags_from_codes, sort_columns
-from polycal.io.chunks import Chunk, PredictionFiles, opened_predictions, parse_memory
-from polycal.io.predictions import Part
+from polycal.io.chunks import ROWS_PER_FILE, Chunk, PredictionFiles, opened_predictions, parse_memory
+from polycal.io.columns import Columns, flags_from_codes, sort_columns
+from polycal.io.paths import FilePath
+from polycal.io.reader import PARTS, Part, RawPredictions, UnreadChunk
 from polycal.storage.damage import named
 
 
@@ -42,7 +39,7 @@ class Partition(ABC):
         return named(f"rows from {start}")
 
     def chunks(self, files: PredictionFiles, number: int) -> Iterator[Chunk]:
-        """Its rows, checked, with their places in the whole data."""
+        """Its rows, checked, with their numbers in the whole data."""
         with self.naming():
             for start, read in self.unread(files):
                 with self.naming_rows(start):
@@ -55,7 +52,7 @@ class Partition(ABC):
 class FilePartition(Partition):
     """A file that every worker can read."""
 
-    path: Place
+    path: FilePath
 
     def title(self) -> str:
         """The path or URL."""
@@ -63,7 +60,7 @@ class FilePartition(Partition):
 
     def unread(self, files: PredictionFiles) -> Iterator[UnreadChunk]:
         """The file in chunks."""
-        return reader_of(self.path, files.memory).unread_chunks(files.chunk_rows)
+        return files.reader(self.path).unread_chunks(files.chunk_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +93,7 @@ class Partitions:
 
 def partitions_of(data: Any, memory: int | str, part: Part, class_names: Any) -> Partitions:
     """Partitions of files, of a Dask data frame, or of (labels, probabilities) as Dask arrays."""
-    check_choice(part, "part", ("all", "calibration", "evaluation"))
+    check_choice(part, "part", PARTS)
     if is_frame(data):
         return _frame_partitions(data, memory, part, class_names)
     if is_arrays(data):

@@ -1,4 +1,4 @@
-"""Parquet files at any place, read batch by batch, with a bound on what is held of them."""
+"""Parquet files, here or behind a URL, read batch by batch with a bound on what is held of them."""
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import IO, Any
 
-from polycal.io._arrow_columns import pyarrow
-from polycal.io._places import Place
-from polycal.io._remote import RemoteFile
+from polycal.io.arrow import pyarrow
+from polycal.io.paths import FilePath
+from polycal.io.remote import RemoteFile
 from polycal.storage.damage import UnreachableError, readable
 
 _KIND = "Parquet"
@@ -243,24 +243,24 @@ def _column_of(path: str, columns: set[str]) -> str | None:
 
 
 @contextmanager
-def open_parquet(place: Place, room: int | None = None) -> Iterator[OpenParquet]:
+def open_parquet(path: FilePath, room: int | None = None) -> Iterator[OpenParquet]:
     """Open a Parquet file, of which about ``room`` bytes are held at a time."""
-    is_remote = isinstance(place, RemoteFile)
+    is_remote = isinstance(path, RemoteFile)
     if room is None:
         room = DEFAULT_ROOM if is_remote else _ANY_ROOM
-    with open_arrow(place) as file:
+    with _open_arrow(path) as file:
         with readable(_KIND):
             opened = OpenParquet(file, is_remote=is_remote, room=room)
         yield opened
 
 
 @contextmanager
-def open_arrow(place: Place) -> Iterator[Any]:
+def _open_arrow(path: FilePath) -> Iterator[Any]:
     """A file as PyArrow reads it."""
     pa = pyarrow()
-    if isinstance(place, RemoteFile):
-        with place.open() as stream, pa.PythonFile(stream, mode="r") as file:
+    if isinstance(path, RemoteFile):
+        with path.open() as stream, pa.PythonFile(stream, mode="r") as file:
             yield file
     else:
-        with pa.OSFile(str(place), "rb") as file:
+        with pa.OSFile(str(path), "rb") as file:
             yield file
