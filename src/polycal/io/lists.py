@@ -66,7 +66,7 @@ class ListFiles(OpenedFiles[SparseChunk]):
 
     def _chunk_rows(self, parquet: OpenParquet) -> int:
         """Rows whose entries fit, going by the mean number of entries."""
-        mean = 1 + parquet.n_values(_CLASSES) // max(1, parquet.n_rows)
+        mean = 1 + parquet.mean_length(_CLASSES)
         return max(1, self.chunk_memory // (_BYTES_PER_ENTRY * mean))
 
     def _checked(self, batch: Any, weight: str | None) -> SparseSample:
