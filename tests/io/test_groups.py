@@ -93,6 +93,7 @@ def test_deep_nesting_does_not_end_the_process(tmp_path, text, suffix):
         ('{"a": ["cat"]', "cannot be read as JSON"),
         ('{"a": [NaN]}', "group 'a' holds the float nan"),
         ('{"a": [true]}', "group 'a' holds the bool True"),
+        ('{"\\ud800": ["cat"]}', "the group name .* holds a code point that is no character"),
         ("null", "it holds nothing"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a": [' + "1" * 5000 + "]}", "cannot be read as JSON"),

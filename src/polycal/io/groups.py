@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from polycal import _typing
+from polycal._validation import check_text
 from polycal.storage.damage import check_file, named, readable
 
 MAX_GROUPS_BYTES = 16 << 20
@@ -143,6 +144,7 @@ def _problem(name: Any, members: Any) -> str | None:
     """Say what is wrong with a group, if anything is."""
     if not isinstance(name, str):
         return f"a group's name is {_kind(name)}, not text; put quotes around it"
+    check_text(name, "group name")
     if not isinstance(members, list) or not members:
         return (
             f"group {name!r} must be a list of at least one class, such as [cat, dog]; it is {_kind(members)}"

@@ -58,7 +58,8 @@ def read_predictions(
     part : {"all", "calibration", "evaluation"}
         Which rows to return, for a file that marks the rows of its evaluation part.
     max_bytes : int
-        Refuse a file that claims to unpack to more than this (16 GiB).
+        Refuse a file that claims to unpack to more than this. By default 16 GiB, or three quarters of the memory where
+        that is less.
 
     Returns
     -------
@@ -109,7 +110,8 @@ def read_probabilities(
     path : str or path
         The file, as for `read_predictions`.
     max_bytes : int
-        Refuse a file that claims to unpack to more than this (16 GiB).
+        Refuse a file that claims to unpack to more than this. By default 16 GiB, or three quarters of the memory where
+        that is less.
 
     Returns
     -------

@@ -6,7 +6,6 @@ A URL may hold a password or a signature; what is shown of it does not.
 import importlib
 import io
 import re
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from polycal.storage.atomic import temporary_folder
 from polycal.storage.damage import UnreachableError, check_claim
 
 _DENIED, _MISSING = (401, 403), 404
@@ -134,8 +134,8 @@ class RemoteFile:
     def copied(self, max_bytes: int) -> Iterator[Path]:
         """A temporary copy on this machine's disk."""
         check_claim(self.size(), max_bytes)
-        with tempfile.TemporaryDirectory() as folder:
-            copy = Path(folder, f"copy{self.suffix}")
+        with temporary_folder() as folder:
+            copy = folder / f"copy{self.suffix}"
             with self._connected() as (files, path):
                 files.get_file(path, str(copy))
             yield copy
