@@ -89,7 +89,11 @@ class FeatherReader(Reader):
             def batches(columns: Sequence[str]) -> Iterator[Any]:
                 return _feather_batches(file, [schema.get_field_index(name) for name in columns])
 
-            n_rows = sum(batch.num_rows for batch in _feather_batches(file, [_narrowest(schema)]))
+            n_rows = 0
+            for batch in _feather_batches(file, [_narrowest(schema)]):
+                n_rows += batch.num_rows
+                # Before the next is unpacked: a few bytes can stand for billions.
+                check_claim(n_rows * len(schema), self.max_bytes)
             return read_table(Table(schema, n_rows, batches), self.max_bytes)
 
     @staticmethod
