@@ -156,7 +156,7 @@ def test_the_most_rows_that_are_held():
     assert source.held_rows(2) == source.held_rows(20) == 209_715
 
 
-def test_parts_of_files_are_parts_of_the_audit(example, tmp_path):
+def test_parts_of_files_are_parts_of_the_audit(regime, example, tmp_path):
     evaluation = np.random.default_rng(1).random(3000) < 0.8
     np.savez(
         tmp_path / "a.npz",

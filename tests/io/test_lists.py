@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 from tests.reference_sparse import ragged
 
-from polycal.io._parquet import open_parquet
 from polycal.io.lists import ListFiles, open_lists, read_lists, write_lists
+from polycal.io.parquet_batches import open_parquet
 from polycal.sparse import smooth_calibration_error, sparse_sample
 from polycal.states.lists import TruncatedQuestionState
 

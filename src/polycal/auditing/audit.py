@@ -19,7 +19,7 @@ from polycal.families.defaults import DEFAULT_NOTIONS, default_auditors
 from polycal.families.kernel import KernelAuditor
 from polycal.families.notion import Notion
 from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles, opened_predictions
-from polycal.io.predictions import Part
+from polycal.io.reader import Part
 from polycal.kernels.kernels import Kernel
 from polycal.sample import Sample
 

@@ -22,7 +22,8 @@ from polycal.cli.options import (
 )
 from polycal.cli.output import FOUND, print_audit, working
 from polycal.families.defaults import parse_notion
-from polycal.io._remote import hide_secrets
+from polycal.io.remote import hide_secrets
+from polycal.storage.atomic import check_writable
 
 HtmlOption = Annotated[
     Path | None,
@@ -88,6 +89,9 @@ def audit(
 
     **Example:** polycal audit preds.npz --groups groups.yaml --part evaluation --html report.html
     """
+    for page in (html, markdown):
+        if page is not None:
+            check_writable(page)
     options = {
         "notions": [parse_notion(text) for text in notion] if notion else None,
         "groups": None if groups is None else pc.read_groups(groups),

@@ -3,13 +3,13 @@
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import polycal as pc
-from polycal.io._places import place_of
+from polycal.io.paths import file_path
+from polycal.storage.atomic import temporary_folder
 
 STDIN = "-"
 # How each format starts; CSV is what starts otherwise.
@@ -22,14 +22,15 @@ def readable_file(path: str) -> Iterator[str]:
     if path != STDIN:
         yield path
         return
-    if sys.stdin.isatty():
+    # It is None where it was closed before the start.
+    if sys.stdin is None or sys.stdin.isatty():
         raise ValueError(
             "nothing is piped to standard input; give a file, or pipe one: polycal audit - < preds.npz"
         )
     start = sys.stdin.buffer.read(8)
     suffix = next((suffix for mark, suffix in _STARTS.items() if start.startswith(mark)), ".csv")
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, f"stdin{suffix}")
+    with temporary_folder() as folder:
+        copy = folder / f"stdin{suffix}"
         with copy.open("wb") as file:
             file.write(start)
             shutil.copyfileobj(sys.stdin.buffer, file)
@@ -59,8 +60,8 @@ def shown(files: list[str]) -> str:
 
 
 def _name_of(file: str) -> str:
-    place = place_of(file)
-    return place.name or str(place)
+    path = file_path(file)
+    return path.name or str(path)
 
 
 def read_sample(path: str, part: str) -> "pc.Sample":

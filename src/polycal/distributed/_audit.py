@@ -16,7 +16,7 @@ from polycal.distributed._partitions import Partition, Partitions, partitions_of
 from polycal.families.auditor import Auditor
 from polycal.families.notion import Notion
 from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles
-from polycal.io.predictions import Part
+from polycal.io.reader import Part
 from polycal.kernels.kernels import Kernel
 from polycal.sample import Sample
 

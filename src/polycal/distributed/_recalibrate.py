@@ -16,9 +16,9 @@ from polycal.distributed._audit import DaskSource
 from polycal.distributed._dask import computing
 from polycal.distributed._partitions import partitions_of
 from polycal.distributed._writing import part_file, remove_others, written
-from polycal.io._remote import hide_secrets, is_url
 from polycal.io.chunks import DEFAULT_MEMORY
-from polycal.io.predictions import Part
+from polycal.io.reader import Part
+from polycal.io.remote import hide_secrets, is_url
 from polycal.states.rows import SketchState
 
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from polycal import _typing
 from polycal._typing import Ints
 from polycal._validation import check_choice, check_integer
-from polycal.io._arrow_columns import is_list, names_in_metadata, pyarrow
-from polycal.io._files import DEFAULT_MEMORY, NumberedRows, OpenedFiles, parse_memory, remote_room
-from polycal.io._parquet import OpenParquet, open_parquet
-from polycal.io._places import Place, find_files, local_path
+from polycal.io.arrow import is_list, names_in_metadata, pyarrow
+from polycal.io.chunks import DEFAULT_MEMORY, NumberedRows, OpenedFiles, parse_memory, remote_room
+from polycal.io.parquet_batches import OpenParquet, open_parquet
+from polycal.io.paths import FilePath, find_files, local_path
 from polycal.sparse._gate import REMAINDERS, check_sparse_chunk
 from polycal.sparse._sample import Remainder, SparseSample, joined
 from polycal.storage.atomic import replacing
@@ -28,7 +28,7 @@ _BYTES_PER_ENTRY = 128
 
 
 class SparseChunk(NumberedRows[SparseSample]):
-    """Validated lists, and the places of their rows in the whole data."""
+    """Validated lists, and the numbers of their rows in the whole data."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,12 +51,15 @@ class ListFiles(OpenedFiles[SparseChunk]):
 
     remainder: Remainder
 
-    def n_rows(self, path: Place) -> int:
-        """How many rows a file has."""
-        with named(path), open_parquet(path, remote_room(self.memory)) as parquet:
-            return parquet.n_rows
+    def row_counts(self) -> tuple[int, ...]:
+        """The rows of each file."""
+        counts = []
+        for path in self.paths:
+            with named(path), open_parquet(path, remote_room(self.memory)) as parquet:
+                counts.append(parquet.n_rows)
+        return tuple(counts)
 
-    def file_chunks(self, path: Place, place: int) -> Iterator[SparseChunk]:
+    def file_chunks(self, path: FilePath, first_row: int) -> Iterator[SparseChunk]:
         """The chunks of one file whose first row has this number."""
         with open_parquet(path, remote_room(self.memory)) as parquet:
             names = parquet.schema.names
@@ -66,12 +69,12 @@ class ListFiles(OpenedFiles[SparseChunk]):
             for batch in parquet.batches(self._chunk_rows(parquet), columns):
                 with named(f"rows from {start}"):
                     sample = self._checked(batch, weight)
-                yield SparseChunk(sample, np.arange(place + start, place + start + sample.n_samples))
+                yield SparseChunk(sample, np.arange(first_row + start, first_row + start + sample.n_samples))
                 start += batch.num_rows
 
     def _chunk_rows(self, parquet: OpenParquet) -> int:
         """Rows whose entries fit, going by the mean number of entries."""
-        mean = 1 + parquet.n_values(_CLASSES) // max(1, parquet.n_rows)
+        mean = 1 + parquet.mean_length(_CLASSES)
         return max(1, self.chunk_memory // (_BYTES_PER_ENTRY * mean))
 
     def _checked(self, batch: Any, weight: str | None) -> SparseSample:
@@ -207,7 +210,7 @@ def write_lists(path: _typing.Path, sample: SparseSample) -> None:
         pyarrow("parquet").write_table(table, file, write_page_checksum=True)
 
 
-def _schema_of(path: Place) -> Any:
+def _schema_of(path: FilePath) -> Any:
     """The schema of a file, if it has the columns of lists."""
     with named(path), open_parquet(path) as parquet:
         schema = parquet.schema
@@ -226,12 +229,12 @@ def _schema_of(path: Place) -> Any:
         return schema
 
 
-def _names_of(path: Place, schema: Any) -> tuple[str, ...] | None:
+def _names_of(path: FilePath, schema: Any) -> tuple[str, ...] | None:
     with named(path):
         return names_in_metadata(schema)
 
 
-def _common_size(paths: Sequence[Place], schemas: Sequence[Any]) -> int:
+def _common_size(paths: Sequence[FilePath], schemas: Sequence[Any]) -> int:
     """The number of classes that the first file tells; others may tell nothing, but nothing else."""
     first, *others = map(_size_in_metadata, paths, schemas)
     if first is None:
@@ -242,7 +245,7 @@ def _common_size(paths: Sequence[Place], schemas: Sequence[Any]) -> int:
     return first
 
 
-def _size_in_metadata(path: Place, schema: Any) -> int | None:
+def _size_in_metadata(path: FilePath, schema: Any) -> int | None:
     text = (schema.metadata or {}).get(_SIZE)
     if text is None:
         names = names_in_metadata(schema)

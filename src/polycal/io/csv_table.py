@@ -5,14 +5,13 @@ import io
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Float64s
-from polycal.io._raw import RawPredictions
-from polycal.io._table import (
+from polycal.io.columns import (
     SPECIAL_COLUMNS,
     TEXT_COLUMNS,
     flags_from_codes,
@@ -20,56 +19,74 @@ from polycal.io._table import (
     sort_columns,
     writable_names,
 )
+from polycal.io.reader import RawPredictions, Reader
 from polycal.sample import row_blocks, row_sums
 from polycal.storage.atomic import replacing
-from polycal.storage.damage import readable
+from polycal.storage.damage import check_claim, readable
 
 _CSV = "CSV in UTF-8"
 _BLOCK = 1 << 20
+# What a cell takes while it is read, and what is looked at of a file elsewhere.
+_CELL, _HEAD = 24, 1 << 20
 
 
-def read_csv(path: Path, _max_bytes: int) -> RawPredictions:
-    """Read a table. Nothing is unpacked, so there is no claim to check."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        header = _read_header(file)
-        columns = sort_columns(header)
-        values: dict[str, dict[str, int]] = {name: {} for name in TEXT_COLUMNS if name in header}
-        body = _read_body(path, file, header, values)
-    texts = {name: (body[:, header.index(name)].astype(np.int64), list(values[name])) for name in values}
-    return RawPredictions(
-        proba=_as_printed(np.take(body, [header.index(name) for name in columns.classes], axis=1)),
-        labels=labels_from_codes(*texts["label"], columns.classes) if "label" in texts else None,
-        sample_weight=None if columns.weight is None else body[:, header.index(columns.weight)],
-        class_names=columns.class_names,
-        evaluation=flags_from_codes(*texts["evaluation"]) if "evaluation" in texts else None,
-    )
+class CsvReader(Reader):
+    """A table of text, read whole."""
 
+    def read(self) -> RawPredictions:
+        """The columns by their role. Nothing is unpacked, so the file's size is what it claims."""
+        with self._on_disk() as path:
+            check_claim(path.stat().st_size, self.max_bytes)
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                header = _read_header(file)
+                columns = sort_columns(header)
+                values: dict[str, dict[str, int]] = {name: {} for name in TEXT_COLUMNS if name in header}
+                at = {name: i for i, name in enumerate(header)}
+                body = _read_body(path, file, header, {at[name]: codes for name, codes in values.items()})
+        texts = {name: (body[:, at[name]].astype(np.int64), list(codes)) for name, codes in values.items()}
+        return RawPredictions(
+            proba=_as_printed(np.take(body, [at[name] for name in columns.classes], axis=1)),
+            labels=labels_from_codes(*texts["label"], columns.classes) if "label" in texts else None,
+            sample_weight=None if columns.weight is None else body[:, at[columns.weight]],
+            class_names=columns.class_names,
+            evaluation=flags_from_codes(*texts["evaluation"]) if "evaluation" in texts else None,
+        )
 
-def count_cells(file: IO[bytes] | io.RawIOBase, size: int, most_bytes: int) -> int:
-    """About how many cells a file of this size has, by the separators in its first bytes."""
-    seen = cells = 0
-    while seen < most_bytes and (block := file.read(min(_BLOCK, most_bytes - seen))):
-        seen += len(block)
-        cells += block.count(b",") + block.count(b"\n")
-    return cells * size // max(1, seen)
+    @staticmethod
+    def write(path: Path, raw: RawPredictions) -> None:
+        """Write numbers with the fewest digits that read back as the same float."""
+        names = writable_names(raw.class_names, raw.proba.shape[1])
+        # The label goes first: in a truncated last row it is then the probabilities that are seen to be wrong.
+        extra = {"label": _label_texts(raw), "weight": raw.sample_weight, "evaluation": raw.evaluation}
+        first = {name: column for name, column in extra.items() if column is not None}
+        with replacing(path) as binary:
+            file = io.TextIOWrapper(binary, encoding="utf-8", newline="")
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([*first, *names])
+            for rows in row_blocks(*raw.proba.shape):
+                cells = [column[rows].tolist() for column in first.values()]
+                lists = _shortest(raw.proba[rows])
+                writer.writerows([*start, *row] for *start, row in zip(*cells, lists, strict=True))
+            # Detached, the wrapper does not close the file, which is still to be synchronised.
+            file.detach()
 
+    def check_memory(self, n_bytes: int) -> None:
+        """Refuse a file of too many cells: in text, one may take as little as two bytes."""
+        super().check_memory(n_bytes)
+        cells = self._n_cells()
+        if cells * _CELL > n_bytes // 2:
+            raise self._too_large(f"{cells:,} cells", n_bytes)
 
-def write_csv(path: Path, raw: RawPredictions) -> None:
-    """Write numbers with the fewest digits that read back as the same float."""
-    names = writable_names(raw.class_names, raw.proba.shape[1])
-    # The label goes first: in a truncated last row it is then the probabilities that are seen to be wrong.
-    extra = {"label": _label_texts(raw), "weight": raw.sample_weight, "evaluation": raw.evaluation}
-    first = {name: column for name, column in extra.items() if column is not None}
-    with replacing(path) as binary:
-        file = io.TextIOWrapper(binary, encoding="utf-8", newline="")
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*first, *names])
-        for rows in row_blocks(*raw.proba.shape):
-            cells = [column[rows].tolist() for column in first.values()]
-            lists = _shortest(raw.proba[rows])
-            writer.writerows([*start, *row] for *start, row in zip(*cells, lists, strict=True))
-        # Detached, the wrapper does not close the file, which is still to be synchronised.
-        file.detach()
+    def _n_cells(self) -> int:
+        """About how many cells there are: on this machine all are counted, elsewhere the first stand for all."""
+        size = self._size()
+        with self.path.open("rb") if isinstance(self.path, Path) else self.path.open() as file:
+            most = size if isinstance(self.path, Path) else _HEAD
+            seen = cells = 0
+            while seen < most and (block := file.read(min(_BLOCK, most - seen))):
+                seen += len(block)
+                cells += block.count(b",") + block.count(b"\n")
+        return cells * size // max(1, seen)
 
 
 def _read_header(file: TextIO) -> list[str]:
@@ -81,9 +98,8 @@ def _read_header(file: TextIO) -> list[str]:
     if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
         raise ValueError("the columns are not separated by commas; save the file with ',' as separator")
     if "" in header:
-        place = header.index("") + 1
         raise ValueError(
-            f"column {place} has no name; name it, or if it is an index write the file without it"
+            f"column {header.index('') + 1} has no name; name it, or if it is an index write the file without it"
         )
     if not set(header).difference(SPECIAL_COLUMNS):
         raise ValueError(
@@ -92,8 +108,8 @@ def _read_header(file: TextIO) -> list[str]:
     return header
 
 
-def _read_body(path: Path, file: TextIO, header: list[str], values: dict[str, dict[str, int]]) -> Float64s:
-    """Read the rows as numbers; a text column gets the numbers of its distinct values, gathered in ``values``."""
+def _read_body(path: Path, file: TextIO, header: list[str], values: dict[int, dict[str, int]]) -> Float64s:
+    """Read the rows as numbers; the text columns get the numbers of their distinct values, gathered in ``values``."""
     with readable(_CSV):
         first = next((line for line in file if line.strip()), None)
     if first is None:
@@ -105,7 +121,7 @@ def _read_body(path: Path, file: TextIO, header: list[str], values: dict[str, di
         raise ValueError(f"cannot be read as {_CSV}: the file is truncated or corrupt ({error})") from error
 
 
-def _parse(lines: Iterable[str], header: list[str], values: dict[str, dict[str, int]]) -> Float64s:
+def _parse(lines: Iterable[str], header: list[str], values: dict[int, dict[str, int]]) -> Float64s:
     """Parse rows as long as the header."""
     body = np.loadtxt(
         lines,
@@ -113,7 +129,7 @@ def _parse(lines: Iterable[str], header: list[str], values: dict[str, dict[str, 
         comments=None,
         quotechar='"',
         encoding="utf-8",
-        converters={header.index(name): _coder(codes) for name, codes in values.items()},
+        converters={column: _coder(codes) for column, codes in values.items()},
         ndmin=2,
     )
     if body.shape[1] != len(header):

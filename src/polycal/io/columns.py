@@ -1,5 +1,6 @@
-"""What the columns of a table mean, and its labels: shared by CSV, Parquet and Feather."""
+"""Which column of a table is what, and what its labels mean: shared by CSV, Parquet and Feather."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,14 +41,14 @@ def numbered(n_classes: int) -> tuple[str, ...]:
 
 def sort_columns(names: Sequence[str], classes: Sequence[str] | None = None) -> Columns:
     """Find the role of each column: a class if it is one of these; by default, unless its name is a special one."""
-    if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+    there = Counter(names)
+    twice = next((name for name, count in there.items() if count > 1), None)
+    if twice is not None:
         raise ValueError(f"two columns are called {twice!r}; rename one of them")
-    if "weight" in names and "sample_weight" in names:
+    if "weight" in there and "sample_weight" in there:
         raise ValueError("there are columns 'weight' and 'sample_weight'; keep one")
     if classes is None:
         classes = [n for n in names if n not in SPECIAL_COLUMNS and not n.startswith(_INDEX_PREFIX)]
-    there = set(names)
     missing = next((name for name in classes if name not in there), None)
     if missing is not None:
         raise ValueError(f"there is no column {missing!r}, which is said to be a class")

@@ -1,26 +1,36 @@
-"""The columns of an Arrow table, read batch by batch into one array, so that memory holds little else."""
+"""Arrow's tables, of which Parquet and Feather files are made, and Feather itself; PyArrow is imported when needed.
+
+Columns are read batch by batch into one array, so that memory holds little else.
+"""
 
 import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Ints
-from polycal.io._raw import Classes, RawPredictions
-from polycal.io._table import (
+from polycal.io.columns import (
     SPECIAL_COLUMNS,
     TEXT_COLUMNS,
     Columns,
     flags_from_codes,
     labels_from_codes,
     sort_columns,
+    writable_names,
 )
+from polycal.io.reader import Classes, RawPredictions, Reader
+from polycal.storage.atomic import replacing
 from polycal.storage.damage import check_claim, readable
 
+_FEATHER = "Feather (Arrow IPC)"
+# Of a group: few cells, because all its columns are read at once, but many rows, because every column of every group
+# costs a piece of metadata.
+_GROUP_CELLS, _LEAST_GROUP = 1 << 22, 1 << 10
 _MATRIX = "proba"
 _SMALL_FLOATS: dict[str, np.dtype[Any]] = {"float": np.dtype(np.float32), "halffloat": np.dtype(np.float16)}
 
@@ -64,6 +74,56 @@ def read_table(table: Table, max_bytes: int) -> RawPredictions:
         sample_weight=weight,
         class_names=class_names,
         evaluation=flags_from_codes(*texts["evaluation"]) if "evaluation" in texts else None,
+    )
+
+
+class FeatherReader(Reader):
+    """A Feather (version 2, Arrow IPC) file, read whole."""
+
+    def read(self) -> RawPredictions:
+        """The table."""
+        with self._on_disk() as path, pyarrow().OSFile(str(path), "rb") as file:
+            with readable(_FEATHER):
+                schema = pyarrow("ipc").open_file(file).schema
+
+            def batches(columns: Sequence[str]) -> Iterator[Any]:
+                return _feather_batches(file, [schema.get_field_index(name) for name in columns])
+
+            n_rows = 0
+            for batch in _feather_batches(file, [_narrowest(schema)]):
+                n_rows += batch.num_rows
+                # Before the next is unpacked: a few bytes can stand for billions.
+                check_claim(n_rows * len(schema), self.max_bytes)
+            return read_table(Table(schema, n_rows, batches), self.max_bytes)
+
+    @staticmethod
+    def write(path: Path, raw: RawPredictions) -> None:
+        """Write a Feather file, uncompressed."""
+        schema = schema_of(raw)
+        with replacing(path) as file, pyarrow("ipc").new_file(file, schema) as writer:
+            for batch in batches_of(raw, schema):
+                writer.write_batch(batch)
+
+
+def _feather_batches(file: Any, fields: list[int]) -> Iterator[Any]:
+    """All batches with some fields only; the others stay packed."""
+    ipc = pyarrow("ipc")
+    with readable(_FEATHER):
+        reader = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields))
+        for i in range(reader.num_record_batches):
+            batch = reader.get_batch(i)
+            # Lengths and offsets are as the file gave them, and may point outside its buffers.
+            batch.validate(full=True)
+            yield batch
+
+
+def _narrowest(schema: Any) -> int:
+    """The field that takes the least to unpack, to count the rows by."""
+    is_number = pyarrow().types.is_primitive
+    return min(
+        range(len(schema)),
+        key=lambda i: schema.field(i).type.bit_width if is_number(schema.field(i).type) else 1 << 10,
+        default=0,
     )
 
 
@@ -214,3 +274,43 @@ def names_in_metadata(schema: Any) -> tuple[str, ...] | None:
         return None
     with readable("JSON (class_names in the schema's metadata)"):
         return tuple(map(str, json.loads(text)))
+
+
+def group_rows(n_classes: int) -> int:
+    """Rows of a group, or of a batch, that are written together."""
+    return max(_LEAST_GROUP, _GROUP_CELLS // n_classes)
+
+
+def schema_of(raw: RawPredictions) -> Any:
+    """Lay out the columns: label, weight and part if there are any, then the classes."""
+    pa = pyarrow()
+    fields = [
+        (name, pa.from_numpy_dtype(raw.proba.dtype))
+        for name in writable_names(raw.class_names, raw.proba.shape[1])
+    ]
+    if raw.evaluation is not None:
+        fields.insert(0, ("evaluation", pa.bool_()))
+    if raw.sample_weight is not None:
+        fields.insert(0, ("weight", pa.float64()))
+    if raw.labels is not None:
+        fields.insert(0, ("label", pa.int64() if raw.class_names is None else pa.string()))
+    return pa.schema(fields)
+
+
+def batches_of(raw: RawPredictions, schema: Any) -> Iterator[Any]:
+    """Cut the arrays into batches."""
+    pa = pyarrow()
+    n_rows, n_classes = raw.proba.shape
+    names = None if raw.class_names is None else pa.array(raw.class_names)
+    step = group_rows(n_classes)
+    for start in range(0, n_rows, step):
+        rows = slice(start, start + step)
+        columns = [pa.array(np.ascontiguousarray(column)) for column in raw.proba[rows].T]
+        if raw.evaluation is not None:
+            columns.insert(0, pa.array(raw.evaluation[rows]))
+        if raw.sample_weight is not None:
+            columns.insert(0, pa.array(raw.sample_weight[rows]))
+        if raw.labels is not None:
+            labels = pa.array(raw.labels[rows])
+            columns.insert(0, labels if names is None else names.take(labels))
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)

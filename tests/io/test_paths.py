@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import polycal as pc
-from polycal.io._files import parse_memory
-from polycal.io._places import find_files
-from polycal.io._remote import RemoteFile
+from polycal.io.chunks import parse_memory
+from polycal.io.paths import find_files
+from polycal.io.remote import RemoteFile
 from polycal.storage.damage import check_file, named
 
 fsspec = pytest.importorskip("fsspec")

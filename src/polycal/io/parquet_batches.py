@@ -1,15 +1,15 @@
-"""Parquet files at any place, read batch by batch, with a bound on what is held of them."""
+"""Parquet files, here or behind a URL, read batch by batch with a bound on what is held of them."""
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import groupby
 from typing import IO, Any
 
-from polycal.io._arrow_columns import pyarrow
-from polycal.io._places import Place
-from polycal.io._remote import RemoteFile
+from polycal.io.arrow import pyarrow
+from polycal.io.paths import FilePath
+from polycal.io.remote import RemoteFile
 from polycal.storage.damage import UnreachableError, readable
 
 _KIND = "Parquet"
@@ -20,8 +20,12 @@ _BUFFER = 1 << 16
 _COPIES, _MOST_HELD = 2, 3 << 20
 # What may be held of a file, if nothing else is said: of one on this machine, anything.
 DEFAULT_ROOM, _ANY_ROOM = 1 << 26, 1 << 62
-# Of the room, what rows may take on their way to the disk; and the bytes of one of their numbers.
-_COPY_SHARE, _NUMBER = 4, 8
+# Of the room, what rows may take on their way to the disk.
+_COPY_SHARE = 4
+# Bytes of a number in a list, of a value's position in a dictionary, and of a text.
+_NUMBER, _POSITION, _TEXT = 8, 4, 64
+# Rows by which the length of lists is judged.
+_FIRST_ROWS = 1 << 10
 
 
 class OpenParquet:
@@ -53,43 +57,60 @@ class OpenParquet:
                 f"the file is truncated or corrupt (it announces {self.n_rows} rows and holds {seen})"
             )
 
-    def n_values(self, column: str) -> int:
-        """How many numbers the lists of a column hold."""
+    def mean_length(self, column: str) -> int:
+        """About how many numbers a list of a column holds: by the first rows, and by the bytes of all."""
+        first = next(self.batches(_FIRST_ROWS, [column]), None)
+        seen = 0 if first is None else len(first.column(column).flatten()) // first.num_rows
         metadata = self.parquet.metadata
-        leaf = next(
-            i for i in range(metadata.num_columns) if _is_wanted(metadata.schema.column(i).path, {column})
-        )
-        groups = range(metadata.num_row_groups)
-        return sum(int(metadata.row_group(i).column(leaf).num_values) for i in groups)
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            seen = max(seen, int(group.total_byte_size) // max(1, int(group.num_rows)) // _NUMBER)
+        return seen
 
     def _read_groups(self, n_rows: int, columns: list[str] | None) -> Iterator[Any]:
         """All groups: neighbours together, those with too many columns each by itself."""
-        metadata = self.parquet.metadata
-        leaves = _leaves(metadata, self.schema.names if columns is None else columns)
+        wanted = set(self.schema.names if columns is None else columns)
+        names = [name for name in self.schema.names if name in wanted]
         is_wide = [
-            _is_wide(metadata.row_group(i), leaves, self._room) for i in range(metadata.num_row_groups)
+            len(names) > 1 and sum(map(_held, self._sizes(i, names))) > self._room
+            for i in range(self.parquet.metadata.num_row_groups)
         ]
         for wide, run in groupby(range(len(is_wide)), is_wide.__getitem__):
             if not wide:
                 yield from self._read(n_rows, columns, list(run))
                 continue
             for group in run:
-                yield from self._through_disk(n_rows, leaves, group)
+                yield from self._through_disk(n_rows, names, group)
 
     def _read(self, n_rows: int, columns: list[str] | None, groups: list[int]) -> Iterator[Any]:
         """Some groups. Elsewhere by a reader for each run: what a reader fetched, it holds as long as it lives."""
         if not self._is_remote:
             yield from self.parquet.iter_batches(batch_size=n_rows, row_groups=groups, columns=columns)
             return
-        for run, size in runs_of_groups(self.parquet.metadata, columns, self._room, groups):
+        for run, size in self.runs(columns, groups):
             reader = self._open(self.parquet.metadata, fetch=size <= self._room)
             yield from reader.iter_batches(batch_size=n_rows, row_groups=run, columns=columns)
 
-    def _through_disk(self, n_rows: int, leaves: dict[int, str], group: int) -> Iterator[Any]:
+    def runs(self, columns: list[str] | None, groups: Sequence[int]) -> Iterator[tuple[list[int], int]]:
+        """Groups of rows, as many in a run as fit into the room together, at least one; and about their bytes."""
+        run: list[int] = []
+        total = 0
+        for group in groups:
+            size = sum(self._sizes(group, self.schema.names if columns is None else columns))
+            whole = int(self.parquet.metadata.row_group(group).total_byte_size)
+            size = min(size, whole) if whole > 0 else size
+            if run and total + size > self._room:
+                yield run, total
+                run, total = [], 0
+            run.append(group)
+            total += size
+        if run:
+            yield run, total
+
+    def _through_disk(self, n_rows: int, names: list[str], group: int) -> Iterator[Any]:
         """A group whose columns cannot all be read at once: block by block to the disk, and back side by side."""
         pa = pyarrow()
-        blocks = list(_blocks(self.parquet.metadata.row_group(group), leaves, self._room))
         with tempfile.TemporaryFile() as file:
+            blocks = _blocks(names, self._sizes(group, names), self._room)
             copies = [_copied(self._block(block, n_rows, group), file) for block in blocks]
             # The allocator keeps what the columns took.
             pa.default_memory_pool().release_unused()
@@ -99,12 +120,23 @@ class OpenParquet:
                 schema = pa.schema(fields, metadata=self.schema.metadata)
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    def _block(self, block: "_Block", n_rows: int, group: int) -> Iterator[Any]:
+    def _block(self, names: list[str], n_rows: int, group: int) -> Iterator[Any]:
         """Some columns of a group, exactly so many rows at a time, read many times that where there is room."""
         group_rows = max(1, int(self.parquet.metadata.row_group(group).num_rows))
-        row_bytes = max(1, block.n_values * _NUMBER // group_rows)
+        row_bytes = max(1, sum(self._sizes(group, names)) // group_rows)
         times = max(1, self._room // _COPY_SHARE // (row_bytes * n_rows))
-        return _recut(self._read(n_rows * times, block.columns, [group]), n_rows)
+        return _recut(self._read(n_rows * times, names, [group]), n_rows)
+
+    def _sizes(self, group: int, columns: Sequence[str]) -> list[int]:
+        """Bytes that columns of a group have at most, unpacked, by their types.
+
+        Lists may have all bytes of the group. PyArrow ends the process where it is asked what damaged metadata say of a
+        column, so it is not asked.
+        """
+        about = self.parquet.metadata.row_group(group)
+        n_rows = max(0, int(about.num_rows))
+        widths = (_width(self.schema.field(name).type) for name in columns)
+        return [max(0, int(about.total_byte_size)) if width is None else n_rows * width for width in widths]
 
     def _open(self, metadata: Any, *, fetch: bool = False) -> Any:
         n_columns = 1 if metadata is None else metadata.num_columns
@@ -118,14 +150,6 @@ class OpenParquet:
         )
 
 
-@dataclass
-class _Block:
-    """Columns that are read together."""
-
-    columns: list[str]
-    n_values: int
-
-
 @dataclass(frozen=True)
 class _Copied:
     """Rows of a block on the disk."""
@@ -135,29 +159,30 @@ class _Copied:
     size: int
 
 
-def _is_wide(group: Any, leaves: dict[int, str], room: int) -> bool:
-    """Whether the columns of a group take too much; one cannot be parted."""
-    return len(set(leaves.values())) > 1 and sum(_held(group.column(i)) for i in leaves) > room
+def _held(size: int) -> int:
+    """Bytes that are held of a column of this size while it is read."""
+    return _BUFFER + min(_COPIES * size, _MOST_HELD)
 
 
-def _held(leaf: Any) -> int:
-    """Bytes that are held of a column while it is read."""
-    return _BUFFER + min(_COPIES * int(leaf.total_uncompressed_size), _MOST_HELD)
-
-
-def _blocks(group: Any, leaves: dict[int, str], room: int) -> Iterator[_Block]:
+def _blocks(names: Sequence[str], sizes: Sequence[int], room: int) -> Iterator[list[str]]:
     """Neighbouring columns, as many as the room allows, at least one."""
-    block, total = _Block([], 0), 0
-    for name, own in groupby(leaves, leaves.__getitem__):
-        parts = [group.column(i) for i in own]
-        held = sum(map(_held, parts))
-        if block.columns and total + held > room:
+    block: list[str] = []
+    total = 0
+    for name, held in zip(names, map(_held, sizes), strict=True):
+        if block and total + held > room:
             yield block
-            block, total = _Block([], 0), 0
-        block.columns.append(name)
-        block.n_values += sum(int(part.num_values) for part in parts)
+            block, total = [], 0
+        block.append(name)
         total += held
     yield block
+
+
+def _width(kind: Any) -> int | None:
+    """Bytes of one value, with the place it has in a dictionary; None for those that may have any number."""
+    is_type = pyarrow().types
+    if is_type.is_nested(kind):
+        return None
+    return kind.bit_width // 8 + _POSITION if is_type.is_primitive(kind) else _TEXT
 
 
 def _recut(batches: Iterable[Any], n_rows: int) -> Iterator[Any]:
@@ -204,63 +229,25 @@ def _read_back(file: IO[bytes], copied: _Copied) -> Any:
     return pa.ipc.read_record_batch(pa.py_buffer(file.read(copied.size)), copied.schema)
 
 
-def runs_of_groups(
-    metadata: Any, columns: list[str] | None, room: int, groups: Sequence[int] | None = None
-) -> Iterator[tuple[list[int], int]]:
-    """Groups of rows, as many in a run as fit into the room together, at least one; and their bytes."""
-    wanted = None if columns is None else set(columns)
-    leaves = [i for i in range(metadata.num_columns) if _is_wanted(metadata.schema.column(i).path, wanted)]
-    run: list[int] = []
-    total = 0
-    for number in range(metadata.num_row_groups) if groups is None else groups:
-        group = metadata.row_group(number)
-        size = sum(int(group.column(i).total_compressed_size) for i in leaves)
-        if run and total + size > room:
-            yield run, total
-            run, total = [], 0
-        run.append(number)
-        total += size
-    if run:
-        yield run, total
-
-
-def _is_wanted(path: str, columns: set[str] | None) -> bool:
-    """Whether a leaf belongs to one of the columns."""
-    return columns is None or _column_of(path, columns) is not None
-
-
-def _leaves(metadata: Any, columns: Sequence[str]) -> dict[int, str]:
-    """The leaves of some columns, in order, and the columns they belong to."""
-    wanted = set(columns)
-    owners = {i: _column_of(metadata.schema.column(i).path, wanted) for i in range(metadata.num_columns)}
-    return {i: name for i, name in owners.items() if name is not None}
-
-
-def _column_of(path: str, columns: set[str]) -> str | None:
-    """The column that a leaf belongs to: lists have their numbers some levels down."""
-    names = accumulate(path.split("."), "{}.{}".format)
-    return next((name for name in names if name in columns), None)
-
-
 @contextmanager
-def open_parquet(place: Place, room: int | None = None) -> Iterator[OpenParquet]:
+def open_parquet(path: FilePath, room: int | None = None) -> Iterator[OpenParquet]:
     """Open a Parquet file, of which about ``room`` bytes are held at a time."""
-    is_remote = isinstance(place, RemoteFile)
+    is_remote = isinstance(path, RemoteFile)
     if room is None:
         room = DEFAULT_ROOM if is_remote else _ANY_ROOM
-    with open_arrow(place) as file:
+    with _open_arrow(path) as file:
         with readable(_KIND):
             opened = OpenParquet(file, is_remote=is_remote, room=room)
         yield opened
 
 
 @contextmanager
-def open_arrow(place: Place) -> Iterator[Any]:
+def _open_arrow(path: FilePath) -> Iterator[Any]:
     """A file as PyArrow reads it."""
     pa = pyarrow()
-    if isinstance(place, RemoteFile):
-        with place.open() as stream, pa.PythonFile(stream, mode="r") as file:
+    if isinstance(path, RemoteFile):
+        with path.open() as stream, pa.PythonFile(stream, mode="r") as file:
             yield file
     else:
-        with pa.OSFile(str(place), "rb") as file:
+        with pa.OSFile(str(path), "rb") as file:
             yield file
