@@ -20,6 +20,7 @@ def set_fitted(calibrator: Calibrator, values: dict[str, Any]) -> None:
     Whole(low=2).check(values["n_classes"], "n_classes", sizes)
     ClassNames().check(values["class_names"], "class_names", sizes)
     expect(is_program(values["steps"]), "steps must be a program")
+    expect(isinstance(calibrator.from_logits, bool), "from_logits must be true or false")
     calibrator._set_classes(values["n_classes"], values["class_names"])
     calibrator.steps_ = values["steps"]
     for name in calibrator.saved_attributes:

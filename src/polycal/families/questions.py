@@ -247,6 +247,10 @@ class SubsetWitness(Witness):
     class_names: tuple[str, ...] | None = None
     family: ClassVar[str] = "subset"
 
+    def _check(self) -> None:
+        super()._check()
+        expect(self.members.size, "a subset has at least one class")
+
     @property
     def subset(self) -> list[int] | list[str]:
         """The classes of T: names if known, else indices."""

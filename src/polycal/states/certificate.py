@@ -13,7 +13,7 @@ from polycal.inference.certificate import Certificate, Reading, correlation_boun
 from polycal.sample import Question, Sample, ask_confidence, ask_subset
 from polycal.states.base import State, plain_set
 from polycal.states.sums import Runs
-from polycal.storage.rules import Array, Kept, Part, Real, Text, Whole, expect
+from polycal.storage.rules import Array, ClassSet, Part, Real, Text, Whole, expect
 
 # Correlations, scaled to [0, 1], are rounded down to multiples of this.
 _CELL = 2.0**-18
@@ -176,7 +176,7 @@ class ReadingState(State):
 
     family: ClassVar[str] = "reading"
 
-    members: Annotated[Any, Kept()]
+    members: Annotated[Any, ClassSet()]
     low: Annotated[float, Real(low=-1, high=1)]
     high: Annotated[float, Real(low=-1, high=1)]
     _text: Annotated[str, Text()]

@@ -15,7 +15,7 @@ from polycal.sparse.smooth import SmoothInterval
 from polycal.states.base import State
 from polycal.states.kernel import LandmarkSums, landmark_coefficients
 from polycal.states.questions import Cells
-from polycal.storage.rules import Array, Kept, Part, Real, expect
+from polycal.storage.rules import Array, ClassSet, Kept, Part, Real, expect
 
 
 class ListState(State):
@@ -88,7 +88,7 @@ class TruncatedQuestionState(ListState):
 
     family: ClassVar[str] = "truncated"
 
-    subset: Annotated[list[int], Kept()]
+    subset: Annotated[list[int], ClassSet()]
     remainder: Annotated[str, Kept()]
     resolution: Annotated[float, Real(low=1e-6, high=0.5)]
     _cells: Annotated[Cells, Part((Cells,))]

@@ -11,7 +11,7 @@ from polycal.measures.smooth import SmoothCurve, projected_curve, projected_erro
 from polycal.sample import Sample, ask_confidence, ask_subset
 from polycal.states.base import State, plain_set
 from polycal.states.sums import Runs
-from polycal.storage.rules import Array, Kept, Part, Real, expect
+from polycal.storage.rules import Array, ClassSet, Part, Real, expect
 from polycal.storage.saved import Saved
 
 
@@ -173,7 +173,7 @@ class QuestionState(State):
 
     family: ClassVar[str] = "question"
 
-    subset: Annotated[Any, Kept()]
+    subset: Annotated[Any, ClassSet()]
     resolution: Annotated[float, Real(low=0, high=0.5)]
     _runs: Annotated[Runs, Part((Runs,))]
     _cells: Annotated[Cells, Part((Cells,))]

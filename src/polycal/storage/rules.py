@@ -108,6 +108,16 @@ class Text(Rule):
             raise TypeError(f"{name} must be text; got {_words(value)}.")
 
 
+class ClassSet(Rule):
+    """None, a class, or several, by name or index; which of them there are shows once rows are seen."""
+
+    def check(self, value: Any, name: str, sizes: Sizes) -> None:  # noqa: ARG002 - the number may not be known yet
+        """Refuse any other value, in one line."""
+        members = value if isinstance(value, list) else [] if value is None else [value]
+        if any(isinstance(member, bool) or not isinstance(member, int | str) for member in members):
+            raise TypeError(f"{name} must be class indices or names; got {_words(value)}.")
+
+
 class ClassNames(Rule):
     """None, or a tuple of distinct names, one for each class."""
 

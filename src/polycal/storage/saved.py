@@ -26,6 +26,16 @@ _BASES: dict[str, type["Saved"]] = {}
 _FAMILIES: dict[str, type["Saved"]] = {}
 
 
+def _declared(cls: type) -> dict[str, Rule]:
+    """The rules in a class's own annotations."""
+    return {
+        name: rule
+        for name, annotation in get_annotations(cls).items()
+        for rule in getattr(annotation, "__metadata__", ())
+        if isinstance(rule, Rule)
+    }
+
+
 class Saved:
     """Something that is written to a file and read back, alone or as part of something else.
 
@@ -74,16 +84,6 @@ class Checked(Saved):
         self._check()
 
 
-def _declared(cls: type) -> dict[str, Rule]:
-    """The rules in a class's own annotations."""
-    return {
-        name: rule
-        for name, annotation in get_annotations(cls).items()
-        for rule in getattr(annotation, "__metadata__", ())
-        if isinstance(rule, Rule)
-    }
-
-
 def find(name: str) -> type[Saved]:
     """The class of ``role/family``, from the module that defines it."""
     role, _, family = name.partition("/")
@@ -104,8 +104,9 @@ def unpacked(node: Any, arrays: Arrays) -> Any:
     """The inverse of `packed`. A tree from a file is not trusted, and may raise anything."""
     match node:
         case {"is": str(name), **fields}:
-            values = {str(field): unpacked(value, arrays) for field, value in fields.items()}
-            thing = find(name)._rebuilt(values)
+            # Its module comes first: it imports those of its parts.
+            cls = find(name)
+            thing = cls._rebuilt({str(field): unpacked(value, arrays) for field, value in fields.items()})
             thing._check()
             return thing
         case {"are": list(names)}:
