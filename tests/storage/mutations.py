@@ -157,6 +157,12 @@ def _broken_word(thing):
     return None if np.isfinite(numbers).all() else "numbers that are not finite"
 
 
+def say(*words):
+    """Print a line at once: the process may end with the next one."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
 def main(folder, prefix, share):
     """Try the files whose names start so; prints what went wrong, and at last how many changes were tried."""
     resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
@@ -168,11 +174,11 @@ def main(folder, prefix, share):
         rng = random.Random(path.name)
         for what, contents in changes(read(path, None, 1 << 30)):
             if rng.random() < share:
-                print("try", path.name, what, flush=True)
+                say("try", path.name, what)
                 tried += 1
                 if wrong := try_out(path, contents):
-                    print("WRONG", path.name, what, "->", wrong, flush=True)
-    print("tried", tried)
+                    say("WRONG", path.name, what, "->", wrong)
+    say("tried", tried)
 
 
 if __name__ == "__main__":

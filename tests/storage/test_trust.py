@@ -123,7 +123,7 @@ def changed(thing, path, tree=None, arrays=None):
 
 def test_a_table_of_another_shape_is_refused(tmp_path):
     state = BinnedState().update(LABELS, PROBA)
-    with pytest.raises(ValueError, match=r"a\.polycal: cannot be read as a state.*there is a table for"):
+    with pytest.raises(ValueError, match=r"a\.polycal: cannot be read as a state.*table must have an entry"):
         changed(state, tmp_path / "a.polycal", arrays={"table": np.zeros((1, 15, 4))})
 
 
@@ -131,14 +131,14 @@ def test_a_table_of_another_shape_is_refused(tmp_path):
 def test_a_witness_beyond_its_range_is_refused(value, tmp_path):
     witness = WITNESSES["subset"]()
     heights = np.full(witness.phi.heights.shape, value)
-    with pytest.raises(ValueError, match="cannot be read as a witness.*heights must lie in -1 to 1"):
+    with pytest.raises(ValueError, match=r"cannot be read as a witness.*heights must lie in -1 to 1"):
         changed(witness, tmp_path / "a.polycal", arrays={"phi.heights": heights})
 
 
 @pytest.mark.parametrize("members", [[10**9], [-1], [1, 1], [2, 1], [3]])
 def test_members_that_are_no_classes_are_refused(members, tmp_path):
     witness = WITNESSES["subset"]()
-    with pytest.raises(ValueError, match="cannot be read as a witness.*members must"):
+    with pytest.raises(ValueError, match=r"cannot be read as a witness.*members must"):
         changed(witness, tmp_path / "a.polycal", arrays={"members": np.array(members)})
 
 

@@ -18,7 +18,7 @@ from polycal._validation import check_proba, check_sample
 from polycal.calibrators._frames import like_frame
 from polycal.sample import Sample, row_blocks, row_sums
 from polycal.steps import Program, Softmax, run
-from polycal.storage.saved import Saved
+from polycal.storage.saved import Saved, save
 
 # Blocks are so much smaller than elsewhere: several threads work on one each.
 _SHARE = 8
@@ -220,7 +220,7 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
         object (an auditor, say) has its default value again after loading. Predictions are the same.
         """
         check_is_fitted(self)
-        super().save(path)
+        save(self, path)
 
     def _saved_values(self) -> dict[str, Any]:
         return {

@@ -249,7 +249,7 @@ class SubsetWitness(Witness):
 
     def _check(self) -> None:
         super()._check()
-        expect(self.members.size, "a subset has at least one class")
+        expect(self.members.size, "a subset must have at least one class")
 
     @property
     def subset(self) -> list[int] | list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from polycal._card import card, some
-from polycal._typing import Float64s, Floats, Ints
+from polycal._typing import Float64s, Floats, Ints, Path
 from polycal._validation import check_proba
 from polycal.kernels.kernels import Gaussian, Kernel, Laplace, Multinomial
 from polycal.measures.smooth import (
@@ -31,7 +31,7 @@ from polycal.steps import (
     gaussian_exponents,
 )
 from polycal.storage.rules import Array, ClassNames, Part, Rule, Whole
-from polycal.storage.saved import Checked
+from polycal.storage.saved import Checked, save
 
 
 class Witness(Checked, ABC):
@@ -103,6 +103,10 @@ class Witness(Checked, ABC):
     def correlation(self, sample: Sample) -> float:
         """The weighted mean of `correlations`."""
         return float(np.average(self.correlations(sample), weights=sample.sample_weight))
+
+    def save(self, path: Path) -> None:
+        """Write the witness to one file, to be read back by `polycal.load`; no pickle is involved."""
+        save(self, path)
 
     def name(self, class_index: int) -> str:
         """The class's name, or its index as text."""

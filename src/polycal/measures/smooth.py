@@ -32,7 +32,7 @@ class LipschitzFunction(Checked):
 
     def _check(self) -> None:
         super()._check()
-        expect(self.knots.size, "a function needs at least one knot")
+        expect(self.knots.size, "a function must have at least one knot")
         steps = np.diff(self.knots)
         expect((steps >= 0).all(), "knots must increase")
         expect((np.abs(np.diff(self.heights)) <= steps + _ROUNDING).all(), "slopes must lie in -1 to 1")

@@ -40,7 +40,7 @@ class Landmarks(Checked):
 
     def _check(self) -> None:
         super()._check()
-        expect(self.points.size and not self.points[:, -1].any(), "the last column is of zeros")
+        expect(self.points.size and not self.points[:, -1].any(), "the last column must be of zeros")
 
     @classmethod
     def of(cls, indptr: Ints, indices: Ints, values: Float64s, n_classes: int) -> "Landmarks":

@@ -54,7 +54,7 @@ class ListKernelWitness(Witness):
         agree = (
             self.landmarks.n_classes == self.n_classes and self.landmarks.size == self.coefficients.shape[1]
         )
-        expect(agree, "the landmarks are of other classes, or of another number")
+        expect(agree, "the landmarks must be of the same classes and number")
 
     def evaluate(self, proba: Floats) -> Float64s:
         """At full predictions, which are lists without a rest."""

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._containers import to_numpy
-from polycal._typing import Float64s, Ints
+from polycal._typing import Float64s, Ints, Path
 from polycal._validation import check_integer, check_sample
 from polycal.sample import Sample
 from polycal.storage.model import digest
 from polycal.storage.rules import ClassNames, Real, Whole, expect
-from polycal.storage.saved import Saved, packed
+from polycal.storage.saved import Saved, packed, save
 
 
 class State(Saved, ABC):
@@ -147,6 +147,10 @@ class State(Saved, ABC):
         """A state that can go its own way."""
         return deepcopy(self)
 
+    def save(self, path: Path) -> None:
+        """Write the state to one file, to be read back by `polycal.load`; no pickle is involved."""
+        save(self, path)
+
     def parameters(self) -> dict[str, Any]:
         """What states must have in common to be merged: what they were made with, in plain numbers and text."""
         given = _given(type(self)) - {"class_names"}
@@ -190,7 +194,7 @@ class State(Saved, ABC):
 
     def _check(self) -> None:
         super()._check()
-        expect(self.n_classes is not None or self.n_samples == 0, "rows are of some number of classes")
+        expect(self.n_classes is not None or self.n_samples == 0, "rows must be of some number of classes")
         if self.n_classes is not None:
             self._check_sums(self.n_classes)
 

@@ -106,16 +106,21 @@ class CertificateState(State):
         )
 
     def _check_sums(self, n_classes: int) -> None:
-        expect(self.witness.n_classes == n_classes, "the witness is of other classes")
-        expect(self._tally.n_keys == 2, "values and weights are the keys")
+        expect(self.witness.n_classes == n_classes, "the witness must be of the same classes")
+        expect(self._tally.n_keys == 2, "values and weights must be the keys")
         cells, weight, count = self._tally.check_columns(3)
         whole = (cells == np.floor(cells)).all() and (count == np.floor(count)).all()
-        expect(whole and (cells >= 0).all() and (cells * _CELL <= 1).all(), "values are multiples of a cell")
-        expect((weight > 0).all() and (count >= 1).all(), "weights and counts are positive")
-        expect(count.sum() <= self.n_samples, "no more rows are counted than were seen")
+        expect(
+            whole and (cells >= 0).all() and (cells * _CELL <= 1).all(), "values must be multiples of a cell"
+        )
+        expect((weight > 0).all() and (count >= 1).all(), "weights and counts must be positive")
+        expect(count.sum() <= self.n_samples, "no more rows must be counted than were seen")
         total, gain, square, *_ = self._sums
-        expect(self._is_total([total, weight @ count]), "the weights of the tally are those of all rows")
-        expect(abs(gain) <= total * (1.0 + 1e-6) and square >= 0, "correlations are at most their bound")
+        expect(
+            self._is_total([total, weight @ count]),
+            "the weights of the tally must add up to that of all rows",
+        )
+        expect(abs(gain) <= total * (1.0 + 1e-6) and square >= 0, "correlations must be at most their bound")
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
         counted = np.flatnonzero(weight)
@@ -206,7 +211,7 @@ class ReadingState(State):
         most = self.total_weight * (1.0 + 1e-6)
         weight, predicted, observed = self._sums
         inside = max(predicted, observed) <= weight * (1.0 + 1e-6)
-        expect(weight <= most and inside, "means are at most 1")
+        expect(weight <= most and inside, "means must be at most 1")
 
     def _open(self, n_classes: int) -> None:
         if self.members is not None:

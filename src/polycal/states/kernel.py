@@ -186,11 +186,13 @@ class KernelState(State):
 
     def _check_sums(self, n_classes: int) -> None:
         self._open(n_classes)
-        expect(self._sums.matrix.shape == self.landmarks.shape, "there is a sum for each landmark and class")
+        expect(
+            self._sums.matrix.shape == self.landmarks.shape, "there must be a sum for each landmark and class"
+        )
         most = 2.0 * self.total_weight * (1.0 + 1e-3)
-        expect((self._sums.absolute <= most).all(), "residuals are at most 1")
+        expect((self._sums.absolute <= most).all(), "residuals must be at most 1")
         likely = np.abs(self._sums.matrix) <= most * max(1.0, self.kernel.bound)
-        expect(likely.all(), "sums are at most the kernel's bound for each row")
+        expect(likely.all(), "sums must be at most the kernel's bound for each row")
         self._held_back.check_rows(self.n_held_back, n_classes)
 
     def _open(self, n_classes: int) -> None:

@@ -122,7 +122,7 @@ class TruncatedQuestionState(ListState):
         self._cells.check_sums(1, self.resolution, self.total_weight)
         expect(
             (np.abs(self._sums) <= 2.0 * self.total_weight * (1.0 + 1e-6)).all(),
-            "intervals are within [0, 1]",
+            "intervals must lie in 0 to 1",
         )
 
     def _open(self, n_classes: int) -> None:
@@ -228,8 +228,10 @@ class TruncatedKernelState(ListState):
         )
 
     def _check_sums(self, n_classes: int) -> None:
-        expect(self.landmarks.n_classes == n_classes, "the landmarks are of other classes")
-        expect(self._matrix.shape == (n_classes + 1, self.landmarks.size), "there are sums for each landmark")
+        expect(self.landmarks.n_classes == n_classes, "the landmarks must be of the same classes")
+        expect(
+            self._matrix.shape == (n_classes + 1, self.landmarks.size), "there must be sums for each landmark"
+        )
 
     def _open(self, n_classes: int) -> None:
         if n_classes != self.landmarks.n_classes:

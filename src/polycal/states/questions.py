@@ -91,13 +91,13 @@ class Cells(Saved):
     def check_sums(self, n_questions: int, resolution: float, total_weight: float) -> None:
         """Refuse sums that no rows of this weight have."""
         n_cells = 0 if resolution == 0 else np.ceil(1.0 / resolution)
-        expect(self.cells.shape[:2] == (n_questions, n_cells), "there are cells for each question")
+        expect(self.cells.shape[:2] == (n_questions, n_cells), "there must be cells for each question")
         most = total_weight * (1.0 + 1e-6)
         expect(
             (self.totals <= most).all() and (np.abs(self.cells[..., 0]) <= most).all(),
-            "residuals are at most 1",
+            "residuals must be at most 1",
         )
-        expect((self.cells[..., 1] >= 0).all(), "variances are not negative")
+        expect((self.cells[..., 1] >= 0).all(), "variances must not be negative")
 
     def merge(self, other: "Cells") -> None:
         """Take in the rows of another."""
@@ -212,16 +212,16 @@ class QuestionState(State):
     def _check_sums(self, n_classes: int) -> None:
         self._place(n_classes)
         self._cells.check_sums(1, self.resolution, self.total_weight)
-        expect(self._runs.n_keys == 1, "predictions are the only key")
+        expect(self._runs.n_keys == 1, "predictions must be the only key")
         predicted, weight, hits, square = self._runs.check_columns(4)
         expect(
             (predicted >= 0).all() and (predicted <= 1).all() and (square >= 0).all(),
-            "predictions are in [0, 1]",
+            "predictions must lie in 0 to 1",
         )
-        expect((hits >= 0).all() and (hits <= weight * (1.0 + 1e-6)).all(), "frequencies are in [0, 1]")
+        expect((hits >= 0).all() and (hits <= weight * (1.0 + 1e-6)).all(), "frequencies must lie in 0 to 1")
         expect(
             self.resolution > 0 or self._is_total(weight.sum()),
-            "the weights of the run are those of all rows",
+            "the weights of the run must add up to that of all rows",
         )
 
     def _compacted(self) -> None:

@@ -94,9 +94,9 @@ class BottomRows(Saved):
 
     def check_rows(self, size: int, n_classes: int) -> None:
         """Refuse another size, and rows that are not of so many classes."""
-        expect(self.size == size, "rows are kept up to another number")
+        expect(self.size == size, "rows must be kept up to the number asked for")
         if self.rows is not None:
-            expect(self._used <= size, "more rows are kept than asked for")
+            expect(self._used <= size, "no more rows must be kept than asked for")
             sizes = Sizes(SimpleNamespace(n_classes=n_classes))
             for name, rule in _ROW_RULES.items():
                 rule.check(getattr(self.rows, name), name, sizes)

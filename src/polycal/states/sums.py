@@ -53,11 +53,12 @@ class Runs(Saved):
         """The whole run, refused unless it has so many rows, and keys each once and in increasing order."""
         run = self.whole()
         Array("float64", "height n_columns", high=np.inf).check(run, "run", Sizes(None))
-        expect(run.shape[0] == height, "a run has another number of rows")
+        expect(run.shape[0] == height, "a run must have the right number of rows")
         steps = np.diff(run[: self.n_keys])
         later = steps[-1] > 0
         expect(
-            (later if self.n_keys == 1 else (steps[0] > 0) | ((steps[0] == 0) & later)).all(), "keys increase"
+            (later if self.n_keys == 1 else (steps[0] > 0) | ((steps[0] == 0) & later)).all(),
+            "keys must increase",
         )
         return run
 
@@ -117,7 +118,7 @@ class ScoreState(State):
     def _check_sums(self, n_classes: int) -> None:  # noqa: ARG002 - scores do not depend on it
         right, squared, _ = self._sums
         most = self.total_weight * (1.0 + 1e-6)
-        expect(right <= most and squared <= 2.0 * most, "scores are at most 1 or 2 for each row")
+        expect(right <= most and squared <= 2.0 * most, "scores must be at most 1 or 2 for each row")
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
         self._sums += score_sums(sample, weight)
@@ -195,11 +196,14 @@ class BinnedState(State):
         return BinnedErrors(self._curve(self._table[0], "is the most likely class right?"), classes)
 
     def _check_sums(self, n_classes: int) -> None:
-        expect(len(self._table) == n_classes + 1, "there is a table for confidence, and one for each class")
+        expect(
+            len(self._table) == n_classes + 1,
+            "table must have an entry for confidence, and one for each class",
+        )
         weight, predicted, hits = (self._table[..., i] for i in (1, 2, 3))
-        expect(self._is_total(weight.sum(axis=1)), "the weights of all bins are those of all rows")
+        expect(self._is_total(weight.sum(axis=1)), "the weights of all bins must add up to that of all rows")
         most = weight * (1.0 + 1e-6)
-        expect((predicted <= most).all() and (hits <= most).all(), "means in bins are at most 1")
+        expect((predicted <= most).all() and (hits <= most).all(), "means in bins must be at most 1")
 
     def _open(self, n_classes: int) -> None:
         self._table = np.zeros((n_classes + 1, self.n_bins, 4))

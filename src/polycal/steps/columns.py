@@ -73,7 +73,7 @@ class Polynomial(Step):
 
     def _check(self) -> None:
         super()._check()
-        expect(self.coefficients.size, "a polynomial needs a coefficient")
+        expect(self.coefficients.size, "a polynomial must have a coefficient")
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""

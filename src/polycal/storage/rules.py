@@ -6,6 +6,7 @@ for the size it is first met with, so that two fields of one name have one size.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -189,7 +190,7 @@ class Array(Rule):
         if self.rises and not (value[1:] > value[:-1]).all():
             raise ValueError(f"{name} must increase.")
 
-    @property
+    @cached_property
     def _wanted(self) -> tuple[str | int, ...]:
         return tuple(int(size) if size.isdigit() else size for size in self.shape.split())
 

@@ -57,10 +57,6 @@ class Saved:
         if "family" in cls.__dict__:
             _FAMILIES[f"{cls.role}/{cls.family}"] = cls
 
-    def save(self, path: Path) -> None:
-        """Write the object to one file, to be read back by `polycal.load`; no pickle is involved."""
-        save_object(path, *packed(self))
-
     def _saved_values(self) -> dict[str, Any]:
         """The fields, without the underscores of private ones."""
         return {name.lstrip("_"): getattr(self, name) for name in self._rules}
@@ -82,6 +78,13 @@ class Checked(Saved):
 
     def __post_init__(self) -> None:
         self._check()
+
+
+def save(thing: Saved, path: Path) -> None:
+    """Write an object to one file, to be read back by `polycal.load`; what could not be read is not written."""
+    contents = packed(thing)
+    thing._check()
+    save_object(path, *contents)
 
 
 def find(name: str) -> type[Saved]:
@@ -187,6 +190,8 @@ def _unpack_joined(names: list[str], fields: dict[str, Any], arrays: Arrays) -> 
 
 def _split(array: NDArray[Any], sizes: NDArray[Any], n: int) -> list[NDArray[Any]]:
     """An array in parts of the sizes given."""
-    expect(array.ndim == 1 and sizes.shape == (n,) and sizes.dtype.kind == "i", "joined fields are flat")
-    expect(n == 0 or (sizes.min() >= 0 and sizes.sum() == array.size), "the sizes of joined fields add up")
+    expect(array.ndim == 1 and sizes.shape == (n,) and sizes.dtype.kind == "i", "joined fields must be flat")
+    expect(
+        n == 0 or (sizes.min() >= 0 and sizes.sum() == array.size), "the sizes of joined fields must add up"
+    )
     return np.split(array, np.cumsum(sizes)[:-1])
