@@ -10,8 +10,9 @@ from tests.states.catalogue import MAKERS, numbers
 from tests.strategies import samples
 
 import polycal as pc
-from polycal.states.base import State, rebuild_state
+from polycal.states.base import State
 from polycal.states.questions import ClassesState, QuestionState
+from polycal.storage.model import save_object
 
 every_state = pytest.mark.parametrize("name", MAKERS)
 
@@ -138,9 +139,11 @@ def test_bad_rows_are_refused_by_the_gate():
         MAKERS["scores"](2).update([0], [[0.2, 0.8]], first_row=-1)
 
 
-def test_a_damaged_state_is_refused():
+def test_a_damaged_state_is_refused(tmp_path):
+    path = tmp_path / "a.polycal"
+    save_object(path, {"is": "state/no such"}, {})
     with pytest.raises(ValueError, match="cannot be read as a state"):
-        rebuild_state({"family": "no such"}, {})
+        pc.load(path)
 
 
 def test_states_print():

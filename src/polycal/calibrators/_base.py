@@ -16,18 +16,15 @@ from polycal._threads import map_threads
 from polycal._typing import Float64s, Floats, Path
 from polycal._validation import check_proba, check_sample
 from polycal.calibrators._frames import like_frame
-from polycal.calibrators._packing import pack_steps
 from polycal.sample import Sample, row_blocks, row_sums
 from polycal.steps import Program, Softmax, run
-from polycal.storage.model import Arrays, save_object
+from polycal.storage.saved import Saved, save
 
 # Blocks are so much smaller than elsewhere: several threads work on one each.
 _SHARE = 8
-# Fitted attributes are stored under this prefix.
-ATTRIBUTE = "attribute_"
 
 
-class Calibrator(TransformerMixin, BaseEstimator, ABC):
+class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
     """A map from predictions to predictions, fitted on labelled ones: a scikit-learn estimator.
 
     A subclass stores its parameters (``from_logits`` among them) in ``__init__``, and in `_fit` learns from a
@@ -48,8 +45,20 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         The fitted map.
     """
 
-    kind: ClassVar[str]
-    families: ClassVar[dict[str, type["Calibrator"]]] = {}
+    role: ClassVar[str] = "calibrator"
+    homes: ClassVar[dict[str, str]] = {
+        "audited": "polycal.calibrators.audited",
+        "beta": "polycal.calibrators.beta",
+        "dirichlet": "polycal.calibrators.dirichlet",
+        "ensemble_temperature": "polycal.calibrators.ensemble",
+        "histogram": "polycal.calibrators.histogram",
+        "identity": "polycal.calibrators.identity",
+        "isotonic": "polycal.calibrators.isotonic",
+        "kernel": "polycal.calibrators.kernel",
+        "matrix": "polycal.calibrators.matrix",
+        "temperature": "polycal.calibrators.temperature",
+        "vector": "polycal.calibrators.vector",
+    }
     # Fitted attributes, beside the steps, that are written to the file: numbers or arrays.
     saved_attributes: ClassVar[tuple[str, ...]] = ()
 
@@ -59,11 +68,6 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
     class_names_: tuple[str, ...] | None
     feature_names_in_: NDArray[Any]
     steps_: Program
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "kind" in cls.__dict__:
-            Calibrator.families[cls.kind] = cls
 
     @abstractmethod
     def _fit(self, sample: Sample) -> Program:
@@ -162,7 +166,11 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
     def _map(self, proba: Float64s) -> Float64s:
         """Calibrated rows of a block of trusted rows."""
         out = np.maximum(run(self.steps_, proba), 0.0)
-        out /= row_sums(out)[:, None]
+        total = row_sums(out)
+        # Steep maps overflow: what is not a probability is not given out as one.
+        if not (np.isfinite(total) & (total > 0.0)).all():
+            raise ValueError("the calibrator's steps do not lead from these rows to probabilities.")
+        out /= total[:, None]
         return out
 
     def _check_block(self, block: NDArray[Any], start: int) -> Float64s:
@@ -212,15 +220,24 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         object (an auditor, say) has its default value again after loading. Predictions are the same.
         """
         check_is_fitted(self)
-        arrays: Arrays = {ATTRIBUTE + name: np.asarray(getattr(self, name)) for name in self.saved_attributes}
-        meta = {
-            "family": self.kind,
+        save(self, path)
+
+    def _saved_values(self) -> dict[str, Any]:
+        return {
             "n_classes": self.n_classes_,
             "class_names": self.class_names_,
             "params": _plain_items(self.get_params(deep=False)),
-            "steps": pack_steps(self.steps_, arrays),
+            "steps": self.steps_,
+            "attributes": {name: getattr(self, name) for name in self.saved_attributes},
         }
-        save_object(path, "calibrator", meta, arrays)
+
+    @classmethod
+    def _rebuilt(cls, values: dict[str, Any]) -> Self:
+        from polycal.calibrators._loading import set_fitted  # noqa: PLC0415 - it knows this class
+
+        calibrator = cls(**values["params"])
+        set_fitted(calibrator, values)
+        return calibrator
 
     def to_onnx(self, path: Path, *, dtype: str = "float32") -> None:
         """Write the map as an ONNX model, for any batch size. Needs the extra ``polycal[onnx]``.

@@ -122,7 +122,7 @@ class AuditedCalibrator(Calibrator):
     (True, True)
     """
 
-    kind: ClassVar[str] = "audited"
+    family: ClassVar[str] = "audited"
     saved_attributes: ClassVar[tuple[str, ...]] = ("used_", "round_numbers_", "round_questions_")
     used_: str
     round_numbers_: Float64s

@@ -53,7 +53,7 @@ class BetaCalibrator(Calibrator):
     (2, 3)
     """
 
-    kind: ClassVar[str] = "beta"
+    family: ClassVar[str] = "beta"
     saved_attributes: ClassVar[tuple[str, ...]] = ("curves_",)
     curves_: Float64s
 

@@ -60,7 +60,7 @@ class DirichletCalibrator(LogLinearCalibrator):
     (2, 2)
     """
 
-    kind: ClassVar[str] = "dirichlet"
+    family: ClassVar[str] = "dirichlet"
 
     def __init__(
         self,

@@ -54,7 +54,7 @@ class EnsembleTemperatureScaling(Calibrator):
     np.float64(1.0)
     """
 
-    kind: ClassVar[str] = "ensemble_temperature"
+    family: ClassVar[str] = "ensemble_temperature"
     saved_attributes: ClassVar[tuple[str, ...]] = ("temperature_", "weights_")
     temperature_: float
     weights_: Float64s

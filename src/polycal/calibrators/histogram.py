@@ -42,7 +42,7 @@ class HistogramCalibrator(Calibrator):
     array([[0.5, 0.5]])
     """
 
-    kind: ClassVar[str] = "histogram"
+    family: ClassVar[str] = "histogram"
 
     def __init__(
         self, *, n_bins: int = 15, strategy: Strategy = "uniform", from_logits: bool = False

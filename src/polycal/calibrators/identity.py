@@ -24,7 +24,7 @@ class IdentityCalibrator(Calibrator):
     array([[0.25, 0.75]])
     """
 
-    kind: ClassVar[str] = "identity"
+    family: ClassVar[str] = "identity"
 
     def __init__(self, *, from_logits: bool = False) -> None:
         self.from_logits = from_logits

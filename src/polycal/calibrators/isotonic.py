@@ -42,7 +42,7 @@ class IsotonicCalibrator(Calibrator):
     array([[0.5, 0.5]])
     """
 
-    kind: ClassVar[str] = "isotonic"
+    family: ClassVar[str] = "isotonic"
 
     def __init__(self, *, from_logits: bool = False) -> None:
         self.from_logits = from_logits

@@ -115,7 +115,7 @@ class KernelCalibrator(Calibrator):
     'kernel'
     """
 
-    kind: ClassVar[str] = "kernel"
+    family: ClassVar[str] = "kernel"
     saved_attributes: ClassVar[tuple[str, ...]] = (
         "used_",
         "temperature_",

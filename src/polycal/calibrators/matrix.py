@@ -62,7 +62,7 @@ class MatrixScaling(LogLinearCalibrator):
     (2, 2)
     """
 
-    kind: ClassVar[str] = "matrix"
+    family: ClassVar[str] = "matrix"
 
     def __init__(
         self, *, off_diagonal: float | str = "auto", diagonal: float | str = "auto", from_logits: bool = False

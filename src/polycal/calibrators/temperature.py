@@ -49,7 +49,7 @@ class TemperatureScaling(Calibrator):
     array([[0.19, 0.81]])
     """
 
-    kind: ClassVar[str] = "temperature"
+    family: ClassVar[str] = "temperature"
     saved_attributes: ClassVar[tuple[str, ...]] = ("temperature_",)
     temperature_: float
 

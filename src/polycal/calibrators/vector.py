@@ -49,7 +49,7 @@ class VectorScaling(Calibrator):
     (1, 2)
     """
 
-    kind: ClassVar[str] = "vector"
+    family: ClassVar[str] = "vector"
     saved_attributes: ClassVar[tuple[str, ...]] = ("scale_", "bias_")
     scale_: Float64s
     bias_: Float64s

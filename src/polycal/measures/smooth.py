@@ -1,17 +1,22 @@
 """The smooth calibration error of one question, exactly, and the function of the prediction that attains it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_sample, check_subset
 from polycal.sample import Question, ask
+from polycal.storage.rules import Array, expect
+from polycal.storage.saved import Checked
+
+# Slopes are differences of rounded numbers over such differences.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class LipschitzFunction:
+class LipschitzFunction(Checked):
     """A 1-Lipschitz function into [-1, 1]: linear between knots, constant outside them.
 
     Attributes
@@ -20,8 +25,17 @@ class LipschitzFunction:
         Increasing arguments and the function's values there.
     """
 
-    knots: Float64s
-    heights: Float64s
+    knots: Annotated[Float64s, Array("float64", "n_knots")]
+    heights: Annotated[Float64s, Array("float64", "n_knots", low=-1, high=1)]
+    role: ClassVar[str] = "function"
+    family: ClassVar[str] = "lipschitz"
+
+    def _check(self) -> None:
+        super()._check()
+        expect(self.knots.size, "a function must have at least one knot")
+        steps = np.diff(self.knots)
+        expect((steps >= 0).all(), "knots must increase")
+        expect((np.abs(np.diff(self.heights)) <= steps + _ROUNDING).all(), "slopes must lie in -1 to 1")
 
     def __call__(self, values: Any) -> Float64s:
         """Evaluate at any array of numbers."""
@@ -38,7 +52,7 @@ class LipschitzFunction:
 
 
 @dataclass(frozen=True, eq=False)
-class StepFunction:
+class StepFunction(Checked):
     """A function constant on bins; a bin holds its upper edge, and the first bin also its lower one.
 
     Attributes
@@ -49,8 +63,14 @@ class StepFunction:
         The values.
     """
 
-    knots: Float64s
-    heights: Float64s
+    knots: Annotated[Float64s, Array("float64", "n_knots")]
+    heights: Annotated[Float64s, Array("float64", "n_knots+1", low=-1, high=1)]
+    role: ClassVar[str] = "function"
+    family: ClassVar[str] = "step"
+
+    def _check(self) -> None:
+        super()._check()
+        expect((np.diff(self.knots) >= 0).all(), "knots must increase")
 
     def __call__(self, values: Any) -> Float64s:
         """Evaluate at any array of numbers."""

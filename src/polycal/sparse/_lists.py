@@ -1,6 +1,7 @@
 """Lists as points for kernels, and their residuals as far as lists tell them."""
 
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -8,10 +9,12 @@ from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal.kernels.kernels import Kernel
 from polycal.sample import row_blocks
 from polycal.sparse._sample import SparseSample
+from polycal.storage.rules import Array, Rows, Whole, expect
+from polycal.storage.saved import Checked
 
 
 @dataclass(frozen=True, eq=False)
-class Landmarks:
+class Landmarks(Checked):
     """Lists to which others are compared, kept in the columns of the classes that any of them lists.
 
     Attributes
@@ -29,9 +32,15 @@ class Landmarks:
     norm of a list is kept by putting that of all its other classes into one more column.
     """
 
-    columns: Ints
-    points: Floats
-    n_classes: int
+    columns: Annotated[Ints, Array("int64", "n_columns", low=0, below="n_classes", rises=True)]
+    points: Annotated[Floats, Rows("float64", "n_landmarks n_columns+1", listed=True)]
+    n_classes: Annotated[int, Whole(low=2)]
+    role: ClassVar[str] = "part"
+    family: ClassVar[str] = "lists"
+
+    def _check(self) -> None:
+        super()._check()
+        expect(self.points.size and not self.points[:, -1].any(), "the last column must be of zeros")
 
     @classmethod
     def of(cls, indptr: Ints, indices: Ints, values: Float64s, n_classes: int) -> "Landmarks":

@@ -1,17 +1,21 @@
 """Witnesses from a reproducing kernel that read lists of classes."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from polycal._typing import Float64s, Floats
 from polycal.families.auditor import AMPLIFICATIONS, amplified_gains
-from polycal.families.witness import State, Witness
-from polycal.kernels.kernels import Kernel, unpack_kernel
+from polycal.families.witness import Witness
+from polycal.kernels.kernels import Kernel
 from polycal.sparse._gate import sparse_sample
 from polycal.sparse._lists import Landmarks, known_residual
 from polycal.sparse._sample import SparseSample, sums_at
+from polycal.storage.rules import Array, Part, Real, expect
+
+# Coefficients and amplification beyond this could overflow in single precision.
+_STEEPEST = 1e20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,14 +40,21 @@ class ListKernelWitness(Witness):
         c, at least 1.
     """
 
-    kernel: Kernel
-    landmarks: Landmarks
-    coefficients: Floats
-    strengths: Float64s
-    amplification: float
+    kernel: Annotated[Kernel, Part((Kernel,))]
+    landmarks: Annotated[Landmarks, Part((Landmarks,))]
+    coefficients: Annotated[Floats, Array("floats", "n_classes+1 size", low=-_STEEPEST, high=_STEEPEST)]
+    strengths: Annotated[Float64s, Array("float64", "n_classes+1")]
+    amplification: Annotated[float, Real(low=1, high=_STEEPEST)]
     n_classes: int
     class_names: tuple[str, ...] | None = None
-    kind: ClassVar[str] = "list-kernel"
+    family: ClassVar[str] = "list-kernel"
+
+    def _check(self) -> None:
+        super()._check()
+        agree = (
+            self.landmarks.n_classes == self.n_classes and self.landmarks.size == self.coefficients.shape[1]
+        )
+        expect(agree, "the landmarks must be of the same classes and number")
 
     def evaluate(self, proba: Floats) -> Float64s:
         """At full predictions, which are lists without a rest."""
@@ -88,32 +99,6 @@ class ListKernelWitness(Witness):
         """The kernel, and the classes that count most."""
         names = [*(self.name(c) for c in np.argsort(-self.strengths[:-1], kind="stable")[:3].tolist())]
         return f"{self.kernel.describe()} over {self.landmarks.size} lists, strongest for {', '.join(names)}"
-
-    def state(self) -> State:
-        """Kernel, landmarks, coefficients and scale."""
-        return {
-            **self.kernel.state(),
-            "columns": self.landmarks.columns,
-            "points": self.landmarks.points,
-            "coefficients": self.coefficients,
-            "strengths": self.strengths,
-            "amplification": np.array(self.amplification),
-        }
-
-    @classmethod
-    def from_state(
-        cls, state: State, n_classes: int, class_names: tuple[str, ...] | None
-    ) -> "ListKernelWitness":
-        """Rebuild from `state`."""
-        return cls(
-            unpack_kernel(state),
-            Landmarks(state["columns"], state["points"], n_classes),
-            state["coefficients"],
-            state["strengths"],
-            float(state["amplification"]),
-            n_classes,
-            class_names,
-        )
 
     def _entries(self, part: SparseSample, weight: Float64s) -> tuple[Any, Float64s, Float64s]:
         """Row pointers, residuals and values of the witness (before clipping), entry by entry."""

@@ -1,8 +1,7 @@
 """A kernel witness from one pass: sums of residuals weighed by likeness to landmarks."""
 
-import hashlib
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -10,12 +9,13 @@ from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_integer, check_proba
 from polycal.families.auditor import AMPLIFICATIONS, amplified_gains
 from polycal.families.kernel import KernelWitness
-from polycal.kernels.kernels import Gaussian, Kernel, ball_scale, unpack_kernel
+from polycal.kernels.kernels import Gaussian, Kernel, ball_scale
 from polycal.kernels.products import kernel_times
 from polycal.sample import Sample, row_blocks
 from polycal.states.base import State
 from polycal.states.rows import BottomRows, KeyedRows, row_keys
-from polycal.storage.model import Arrays
+from polycal.storage.rules import Array, Part, Rows, Whole, expect
+from polycal.storage.saved import Saved
 
 # Added to the diagonal, relative to the kernel's bound: landmarks may be (nearly) equal.
 _RIDGE = 1e-5
@@ -24,11 +24,13 @@ _RELATIVE_ZERO = 1e-8
 
 
 @dataclass(eq=False)
-class LandmarkSums:
+class LandmarkSums(Saved):
     """``sum_i ker(u_j, v_i) z_i^l`` of shape (n_landmarks, k), and ``sum_i |z_i^l|``."""
 
-    matrix: Float64s
-    absolute: Float64s
+    matrix: Annotated[Float64s, Array("float64", "n_landmarks n_columns")]
+    absolute: Annotated[Float64s, Array("float64", "n_columns", low=0)]
+    role: ClassVar[str] = "part"
+    family: ClassVar[str] = "landmark-sums"
 
     @classmethod
     def zero(cls, n_landmarks: int, n_classes: int) -> "LandmarkSums":
@@ -142,6 +144,13 @@ class KernelState(State):
 
     family: ClassVar[str] = "kernel"
 
+    landmarks: Annotated[Floats, Rows("floats", "n_landmarks n_columns")]
+    kernel: Annotated[Kernel, Part((Kernel,))]
+    n_held_back: Annotated[int, Whole()]
+    random_state: Annotated[int, Whole()]
+    _sums: Annotated[LandmarkSums, Part((LandmarkSums,))]
+    _held_back: Annotated[BottomRows, Part((BottomRows,))]
+
     def __init__(
         self,
         landmarks: Any,
@@ -179,33 +188,16 @@ class KernelState(State):
             self.class_names,
         )
 
-    def parameters(self) -> dict[str, Any]:
-        """Kernel, landmarks (their checksum), and how rows are held back."""
-        return {
-            "kernel": self.kernel.describe(),
-            "landmarks": hashlib.sha256(self.landmarks.tobytes()).hexdigest(),
-            "n_held_back": self.n_held_back,
-            "random_state": self.random_state,
-        }
-
-    def arrays(self) -> Arrays:
-        """Kernel, landmarks, sums and the rows held back."""
-        return {
-            **self.kernel.state(),
-            "landmarks": self.landmarks,
-            "matrix": self._sums.matrix,
-            "absolute": self._sums.absolute,
-            **self._held_back.arrays(),
-        }
-
-    @classmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
-        """A state from what was saved."""
-        size, seed = int(parameters["n_held_back"]), int(parameters["random_state"])
-        state = cls(arrays["landmarks"], unpack_kernel(arrays), n_held_back=size, random_state=seed)
-        state._sums = LandmarkSums(arrays["matrix"], arrays["absolute"])
-        state._held_back = BottomRows.rebuild(size, arrays)
-        return state
+    def _check_sums(self, n_classes: int) -> None:
+        self._open(n_classes)
+        expect(
+            self._sums.matrix.shape == self.landmarks.shape, "there must be a sum for each landmark and class"
+        )
+        most = 2.0 * self.total_weight * (1.0 + 1e-3)
+        expect((self._sums.absolute <= most).all(), "residuals must be at most 1")
+        likely = np.abs(self._sums.matrix) <= most * max(1.0, self.kernel.bound)
+        expect(likely.all(), "sums must be at most the kernel's bound for each row")
+        self._held_back.check_rows(self.n_held_back, n_classes)
 
     def _open(self, n_classes: int) -> None:
         if n_classes != self.landmarks.shape[1]:

@@ -1,13 +1,12 @@
 """States of predictions that are lists of classes."""
 
-import hashlib
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_choice, check_real, class_set
-from polycal.kernels.kernels import Gaussian, Kernel, unpack_kernel
+from polycal.kernels.kernels import Gaussian, Kernel
 from polycal.sparse._gate import REMAINDERS, check_lists, check_sparse_chunk
 from polycal.sparse._lists import Landmarks, known_residual
 from polycal.sparse._sample import Remainder, SparseSample, sums_at
@@ -16,7 +15,7 @@ from polycal.sparse.smooth import SmoothInterval
 from polycal.states.base import State
 from polycal.states.kernel import LandmarkSums, landmark_coefficients
 from polycal.states.questions import Cells
-from polycal.storage.model import Arrays
+from polycal.storage.rules import Array, ClassSet, Kept, Part, Real, expect
 
 
 class ListState(State):
@@ -89,6 +88,12 @@ class TruncatedQuestionState(ListState):
 
     family: ClassVar[str] = "truncated"
 
+    subset: Annotated[list[int], ClassSet()]
+    remainder: Annotated[str, Kept()]
+    resolution: Annotated[float, Real(low=1e-6, high=0.5)]
+    _cells: Annotated[Cells, Part((Cells,))]
+    _sums: Annotated[Float64s, Array("float64", "5")]
+
     def __init__(
         self, subset: Any, *, remainder: Remainder = "unknown", resolution: float = 2.0**-16
     ) -> None:
@@ -112,20 +117,13 @@ class TruncatedQuestionState(ListState):
         low = max(0.0, more, less, summary.value - slack)
         return SmoothInterval(low, max(low, min(most, summary.value + slack)), summary.value, unknown)
 
-    def parameters(self) -> dict[str, Any]:
-        """Question, remainder and resolution."""
-        return {"subset": self.subset, "remainder": self.remainder, "resolution": self.resolution}
-
-    def arrays(self) -> Arrays:
-        """The cells and the sums."""
-        return {"cells": self._cells.cells, "totals": self._cells.totals, "sums": self._sums}
-
-    @classmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
-        """A state from what was saved."""
-        state = cls(**parameters)
-        state._cells, state._sums = Cells(arrays["cells"], arrays["totals"]), arrays["sums"]
-        return state
+    def _check_sums(self, n_classes: int) -> None:
+        self._open(n_classes)
+        self._cells.check_sums(1, self.resolution, self.total_weight)
+        expect(
+            (np.abs(self._sums) <= 2.0 * self.total_weight * (1.0 + 1e-6)).all(),
+            "intervals must lie in 0 to 1",
+        )
 
     def _open(self, n_classes: int) -> None:
         self._members = class_set(self.subset, n_classes, None, "subset")
@@ -187,6 +185,11 @@ class TruncatedKernelState(ListState):
     """
 
     family: ClassVar[str] = "truncated-kernel"
+
+    landmarks: Annotated[Landmarks, Part((Landmarks,))]
+    kernel: Annotated[Kernel, Part((Kernel,))]
+    _matrix: Annotated[Float64s, Array("float64", "n_columns n_landmarks")]
+    _absolute: Annotated[Float64s, Array("float64", "n_columns", low=0)]
     remainder = "anywhere"
 
     def __init__(self, landmarks: Any, kernel: Kernel = _DEFAULT_KERNEL) -> None:
@@ -201,8 +204,8 @@ class TruncatedKernelState(ListState):
                 raise ValueError("landmarks lists no class; give some rows of the predictions.")
             self.landmarks = Landmarks.of(lists.indptr, lists.indices, lists.values, n_classes)
         self.kernel = kernel.resolve(self.landmarks.points)
-        self._matrix = np.zeros((self.landmarks.n_classes + 1, self.landmarks.size))
-        self._absolute = np.zeros(self.landmarks.n_classes + 1)
+        self._matrix = np.zeros((0, self.landmarks.size))
+        self._absolute = np.zeros(0)
 
     def finish(self) -> ListKernelWitness:
         """The witness found in all rows."""
@@ -224,34 +227,19 @@ class TruncatedKernelState(ListState):
             self.class_names,
         )
 
-    def parameters(self) -> dict[str, Any]:
-        """Kernel and landmarks (their checksum)."""
-        contents = self.landmarks.columns.tobytes() + self.landmarks.points.tobytes()
-        return {"kernel": self.kernel.describe(), "landmarks": hashlib.sha256(contents).hexdigest()}
-
-    def arrays(self) -> Arrays:
-        """Kernel, landmarks and sums."""
-        return {
-            **self.kernel.state(),
-            "columns": self.landmarks.columns,
-            "points": self.landmarks.points,
-            "matrix": self._matrix,
-            "absolute": self._absolute,
-        }
-
-    @classmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003 - all is in the arrays
-        """A state from what was saved."""
-        landmarks = Landmarks(arrays["columns"], arrays["points"], int(arrays["absolute"].size) - 1)
-        state = cls(landmarks, unpack_kernel(arrays))
-        state._matrix, state._absolute = arrays["matrix"], arrays["absolute"]
-        return state
+    def _check_sums(self, n_classes: int) -> None:
+        expect(self.landmarks.n_classes == n_classes, "the landmarks must be of the same classes")
+        expect(
+            self._matrix.shape == (n_classes + 1, self.landmarks.size), "there must be sums for each landmark"
+        )
 
     def _open(self, n_classes: int) -> None:
         if n_classes != self.landmarks.n_classes:
             raise ValueError(
                 f"the chunk has {n_classes} classes but the landmarks have {self.landmarks.n_classes}."
             )
+        self._matrix = np.zeros((n_classes + 1, self.landmarks.size))
+        self._absolute = np.zeros(n_classes + 1)
 
     def _add(self, sample: Any, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
         from polycal._compiled.lists import add_outer  # noqa: PLC0415 - imports numba

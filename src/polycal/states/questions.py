@@ -1,7 +1,7 @@
 """The smooth calibration error of questions: exact by sorted runs, or bounded in memory by cells."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -9,9 +9,10 @@ from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal._validation import check_real, class_set
 from polycal.measures.smooth import SmoothCurve, projected_curve, projected_error
 from polycal.sample import Sample, ask_confidence, ask_subset
-from polycal.states.base import State
+from polycal.states.base import State, plain_set
 from polycal.states.sums import Runs
-from polycal.storage.model import Arrays
+from polycal.storage.rules import Array, ClassSet, Part, Real, expect
+from polycal.storage.saved import Saved
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +66,16 @@ class CellNoise:
         return projected_error(self.middles, rng.standard_normal(self.middles.size) * self.scale)
 
 
-class Cells:
+@dataclass(eq=False)
+class Cells(Saved):
     """Residuals of several questions, added up in cells of equal width of their predicted probability."""
 
-    def __init__(self, cells: Float64s, totals: Float64s) -> None:
-        self.cells = cells
-        self.totals = totals
+    # Of each question and cell: weighted residual, and its variance if predictions are right.
+    cells: Annotated[Float64s, Array("float64", "n_questions n_cells 2")]
+    # Of each question: weighted prediction, weighted "yes", and how far the cells' middles may be off.
+    totals: Annotated[Float64s, Array("float64", "n_questions 3", low=0)]
+    role: ClassVar[str] = "part"
+    family: ClassVar[str] = "cells"
 
     @classmethod
     def empty(cls, n_questions: int, n_cells: int) -> "Cells":
@@ -82,6 +87,17 @@ class Cells:
         from polycal._compiled.states import add_to_cells  # noqa: PLC0415 - imports numba
 
         add_to_cells(predicted, answer, weight, self.cells, self.totals)
+
+    def check_sums(self, n_questions: int, resolution: float, total_weight: float) -> None:
+        """Refuse sums that no rows of this weight have."""
+        n_cells = 0 if resolution == 0 else np.ceil(1.0 / resolution)
+        expect(self.cells.shape[:2] == (n_questions, n_cells), "there must be cells for each question")
+        most = total_weight * (1.0 + 1e-6)
+        expect(
+            (self.totals <= most).all() and (np.abs(self.cells[..., 0]) <= most).all(),
+            "residuals must be at most 1",
+        )
+        expect((self.cells[..., 1] >= 0).all(), "variances must not be negative")
 
     def merge(self, other: "Cells") -> None:
         """Take in the rows of another."""
@@ -157,14 +173,18 @@ class QuestionState(State):
 
     family: ClassVar[str] = "question"
 
+    subset: Annotated[Any, ClassSet()]
+    resolution: Annotated[float, Real(low=0, high=0.5)]
+    _runs: Annotated[Runs, Part((Runs,))]
+    _cells: Annotated[Cells, Part((Cells,))]
+
     def __init__(self, subset: Any = None, *, resolution: float = 0.0, class_names: Any = None) -> None:
         super().__init__()
         self.resolution = check_real(resolution, "resolution", low=0, high=0.5)
-        self._given = subset
+        # Names become places when the classes are known.
+        self.subset = plain_set(subset)
         self.class_names = None if class_names is None else tuple(map(str, class_names))
-        self._members: Ints | None = None
-        n_cells = 0 if self.resolution == 0 else int(np.ceil(1.0 / self.resolution))
-        self._cells = Cells.empty(1, n_cells)
+        self._cells = Cells.empty(0, 0)
         self._runs = Runs(1, np.zeros((4, 0)))
 
     def finish(self) -> QuestionSummary:
@@ -189,28 +209,20 @@ class QuestionState(State):
         self._compacted()
         return self._cells.in_cells(0, self.total_weight, most)
 
-    def parameters(self) -> dict[str, Any]:
-        """The question and the resolution."""
-        members = self._given if self._members is None else self._members.tolist()
-        return {
-            "subset": None if members is None else [m if isinstance(m, str) else int(m) for m in members],
-            "resolution": self.resolution,
-        }
-
-    def arrays(self) -> Arrays:
-        """The run, or the cells."""
-        return {"run": self._runs.whole(), "cells": self._cells.cells, "totals": self._cells.totals}
-
-    @classmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
-        """A state from what was saved."""
-        state = cls(**parameters)
-        state._runs = Runs(1, arrays["run"])
-        state._cells = Cells(arrays["cells"], arrays["totals"])
-        members = parameters["subset"]
-        if members is not None and not any(isinstance(member, str) for member in members):
-            state._members = np.array(members, dtype=np.int64)
-        return state
+    def _check_sums(self, n_classes: int) -> None:
+        self._place(n_classes)
+        self._cells.check_sums(1, self.resolution, self.total_weight)
+        expect(self._runs.n_keys == 1, "predictions must be the only key")
+        predicted, weight, hits, square = self._runs.check_columns(4)
+        expect(
+            (predicted >= 0).all() and (predicted <= 1).all() and (square >= 0).all(),
+            "predictions must lie in 0 to 1",
+        )
+        expect((hits >= 0).all() and (hits <= weight * (1.0 + 1e-6)).all(), "frequencies must lie in 0 to 1")
+        expect(
+            self.resolution > 0 or self._is_total(weight.sum()),
+            "the weights of the run must add up to that of all rows",
+        )
 
     def _compacted(self) -> None:
         if self.resolution == 0:
@@ -218,11 +230,17 @@ class QuestionState(State):
         self._seen()
 
     def _open(self, n_classes: int) -> None:
-        if self._given is not None:
-            self._members = class_set(self._given, n_classes, self.class_names, "subset")
+        self._place(n_classes)
+        self._cells = Cells.empty(1, 0 if self.resolution == 0 else int(np.ceil(1.0 / self.resolution)))
+
+    def _place(self, n_classes: int) -> None:
+        """Turn names of classes into places."""
+        if self.subset is not None:
+            self.subset = class_set(self.subset, n_classes, self.class_names, "subset").tolist()
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
-        question = ask_confidence(sample) if self._members is None else ask_subset(sample, self._members)
+        subset = self.subset
+        question = ask_confidence(sample) if subset is None else ask_subset(sample, np.array(subset))
         if self.resolution > 0:
             self._cells.add(question.predicted[:, None], ~question.hits, weight)
         else:
@@ -257,6 +275,9 @@ class ClassesState(State):
 
     family: ClassVar[str] = "classes"
 
+    resolution: Annotated[float, Real(low=1e-6, high=0.5)]
+    _cells: Annotated[Cells, Part((Cells,))]
+
     def __init__(self, *, resolution: float = 1.0 / 1024.0) -> None:
         super().__init__()
         self.resolution = check_real(resolution, "resolution", low=1e-6, high=0.5)
@@ -277,20 +298,8 @@ class ClassesState(State):
         rows = [self._cells.noise(c, self.total_weight, n_draws, rng) for c in range(self._seen())]
         return np.array(rows)
 
-    def parameters(self) -> dict[str, Any]:
-        """The resolution."""
-        return {"resolution": self.resolution}
-
-    def arrays(self) -> Arrays:
-        """The cells."""
-        return {"cells": self._cells.cells, "totals": self._cells.totals}
-
-    @classmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
-        """A state from what was saved."""
-        state = cls(**parameters)
-        state._cells = Cells(arrays["cells"], arrays["totals"])
-        return state
+    def _check_sums(self, n_classes: int) -> None:
+        self._cells.check_sums(n_classes, self.resolution, self.total_weight)
 
     def _open(self, n_classes: int) -> None:
         self._cells = Cells.empty(n_classes, self._n_cells)

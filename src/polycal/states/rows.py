@@ -1,6 +1,7 @@
 """Random rows that do not depend on how the data came: the sketch."""
 
-from typing import Any, ClassVar, NamedTuple, Self
+from types import SimpleNamespace
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,8 @@ from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_integer
 from polycal.sample import Sample
 from polycal.states.base import State
-from polycal.storage.model import Arrays
+from polycal.storage.rules import Array, Part, Rows, Sizes, Whole, expect
+from polycal.storage.saved import Saved
 
 Keys = NDArray[np.uint64]
 
@@ -57,8 +59,13 @@ class KeyedRows(NamedTuple):
         return Sample(np.ascontiguousarray(rows.proba), rows.labels, weight, class_names)
 
 
-class BottomRows:
+class BottomRows(Saved):
     """At most ``size`` rows: those with the smallest keys."""
+
+    role: ClassVar[str] = "part"
+    family: ClassVar[str] = "keyed-rows"
+
+    size: Annotated[int, Whole()]
 
     def __init__(self, size: int, rows: KeyedRows | None = None) -> None:
         self.size = size
@@ -85,17 +92,22 @@ class BottomRows:
             return np.arange(keys.size)
         return np.flatnonzero(keys < self._room.keys[: self._used].max(initial=0))
 
-    def arrays(self) -> Arrays:
-        """What is saved."""
-        rows = self.rows
-        return {} if rows is None else {f"rows_{name}": a for name, a in rows._asdict().items()}
+    def check_rows(self, size: int, n_classes: int) -> None:
+        """Refuse another size, and rows that are not of so many classes."""
+        expect(self.size == size, "rows must be kept up to the number asked for")
+        if self.rows is not None:
+            expect(self._used <= size, "no more rows must be kept than asked for")
+            sizes = Sizes(SimpleNamespace(n_classes=n_classes))
+            for name, rule in _ROW_RULES.items():
+                rule.check(getattr(self.rows, name), name, sizes)
+
+    def _saved_values(self) -> dict[str, Any]:
+        return {"size": self.size, "rows": self.rows}
 
     @classmethod
-    def rebuild(cls, size: int, arrays: Arrays) -> "BottomRows":
-        """The inverse of `arrays`."""
-        if "rows_keys" not in arrays:
-            return cls(size)
-        return cls(size, KeyedRows(*(arrays[f"rows_{name}"] for name in KeyedRows._fields)))
+    def _rebuilt(cls, values: dict[str, Any]) -> Self:
+        size, rows = values["size"], values["rows"]
+        return cls(size, None if rows is None else KeyedRows(*rows))
 
     def _grown(self, new: KeyedRows) -> KeyedRows:
         """The room, with space for more rows as far as the size allows; twice what it was, if it must grow."""
@@ -123,6 +135,14 @@ class BottomRows:
         out = _joined(room.take(leaving), staying_out)
         room.put(leaving, new.take(entering))
         return out
+
+
+_ROW_RULES = {
+    "proba": Rows("floats", "n_rows n_classes"),
+    "labels": Array("int64", "n_rows", low=0, below="n_classes"),
+    "weight": Array("float64", "n_rows", low=0),
+    "keys": Array("uint64", "n_rows", low=0, high=np.inf),
+}
 
 
 def _empty(old: NDArray[Any], new: NDArray[Any], capacity: int) -> NDArray[Any]:
@@ -166,6 +186,10 @@ class SketchState(State):
     family: ClassVar[str] = "sketch"
     holds_rows: ClassVar[bool] = True
 
+    size: Annotated[int, Whole(low=1)]
+    random_state: Annotated[int, Whole()]
+    _kept: Annotated[BottomRows, Part((BottomRows,))]
+
     def __init__(self, size: int, *, random_state: int = 0) -> None:
         super().__init__()
         self.size = check_integer(size, "size", minimum=1)
@@ -179,20 +203,8 @@ class SketchState(State):
             raise ValueError("the state has seen no row of positive weight; update it first.")
         return self._kept.rows.sample(self.class_names)
 
-    def parameters(self) -> dict[str, Any]:
-        """Size and seed."""
-        return {"size": self.size, "random_state": self.random_state}
-
-    def arrays(self) -> Arrays:
-        """The rows kept."""
-        return self._kept.arrays()
-
-    @classmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
-        """A state from what was saved."""
-        state = cls(**parameters)
-        state._kept = BottomRows.rebuild(state.size, arrays)
-        return state
+    def _check_sums(self, n_classes: int) -> None:
+        self._kept.check_rows(self.size, n_classes)
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:
         keys = row_keys(rows, self.random_state, _PURPOSE)
