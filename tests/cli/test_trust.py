@@ -23,7 +23,7 @@ def test_pipes_are_not_replaced_and_folders_are_looked_at_first(
     run("recalibrate", over_confident, "--method", "temperature", "--out", model)
     inputs = [model, over_confident] if name == "apply" else [over_confident]
     # The work is not begun.
-    monkeypatch.setattr("polycal.cli.audit._audit_file", None)
+    monkeypatch.setattr("polycal.cli.audit._audit", None)
     monkeypatch.setattr("polycal.cli.recalibrate.read_sample", None)
     monkeypatch.setattr("polycal.io.predictions._read", None)
     for target, said in (
