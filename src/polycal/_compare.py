@@ -11,7 +11,7 @@ from polycal._split import split_rows
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_integer, check_real, check_sample
 from polycal.auditors.subset import SubsetAuditor
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.calibrators.registry import CALIBRATORS, make_calibrator
 from polycal.inference._progress import progress_bar
 from polycal.inference.certificate import Certificate, certify_sample

@@ -7,12 +7,10 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from tests.calibrators.draws import tempered
 
-from polycal.calibrators._base import Calibrator
-from polycal.calibrators._loading import rebuild_calibrator
+from polycal.calibrators.base import Calibrator, IdentityCalibrator
 from polycal.calibrators.ensemble import EnsembleTemperatureScaling
-from polycal.calibrators.histogram import HistogramCalibrator
-from polycal.calibrators.identity import IdentityCalibrator
-from polycal.calibrators.isotonic import IsotonicCalibrator
+from polycal.calibrators.one_vs_rest import HistogramCalibrator, IsotonicCalibrator
+from polycal.calibrators.saved import rebuild_calibrator
 from polycal.calibrators.temperature import TemperatureScaling
 from polycal.calibrators.vector import VectorScaling
 from polycal.sample import row_blocks

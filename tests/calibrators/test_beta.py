@@ -4,7 +4,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from tests.calibrators.draws import tempered
 
-from polycal.calibrators.beta import BetaCalibrator
+from polycal.calibrators.one_vs_rest import BetaCalibrator
 
 
 def binary(n=3000, seed=0):

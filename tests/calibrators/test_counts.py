@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from polycal._validation import check_sample
-from polycal.calibrators._counts import counted_rows
+from polycal.calibrators.base import counted_rows
 
 PROBA = np.array([[0.2, 0.8], [0.6, 0.4], [0.5, 0.5]])
 

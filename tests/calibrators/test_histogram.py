@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from tests.reference_calibrators import histogram
 from tests.strategies import samples
 
-from polycal.calibrators.histogram import HistogramCalibrator
+from polycal.calibrators.one_vs_rest import HistogramCalibrator
 
 
 @settings(max_examples=30, deadline=None)

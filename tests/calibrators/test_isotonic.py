@@ -4,7 +4,7 @@ from tests.calibrators.draws import tempered
 from tests.reference_calibrators import isotonic
 from tests.strategies import samples
 
-from polycal.calibrators.isotonic import IsotonicCalibrator
+from polycal.calibrators.one_vs_rest import IsotonicCalibrator
 from polycal.calibrators.sklearn_adapter import SklearnCalibrator
 
 

@@ -6,8 +6,8 @@ from tests.strategies import samples
 
 import polycal as pc
 from polycal.calibrators import _feature_search
-from polycal.calibrators._loading import rebuild_calibrator
 from polycal.calibrators.kernel import KernelCalibrator
+from polycal.calibrators.saved import rebuild_calibrator
 from polycal.calibrators.temperature import TemperatureScaling
 from polycal.storage.model import load_object
 

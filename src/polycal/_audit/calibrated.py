@@ -3,7 +3,7 @@
 from typing import Any
 
 from polycal._validation import check_sample
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.sample import Sample
 
 

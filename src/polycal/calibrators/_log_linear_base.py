@@ -7,11 +7,11 @@ import numpy as np
 
 from polycal._typing import Float64s
 from polycal._validation import check_real
-from polycal.calibrators._base import Calibrator
 from polycal.calibrators._likelihood import total_weight
 from polycal.calibrators._log_linear import fit_log_linear
 from polycal.calibrators._log_linear_path import StrengthChoice, choose_strength
 from polycal.calibrators._matrix_ridge import MatrixRidge
+from polycal.calibrators.base import Calibrator
 from polycal.sample import Sample
 from polycal.steps import Linear, Log, Program, Softmax
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from polycal._split import split_rows
 from polycal._typing import Float64s, Ints
-from polycal.calibrators._counts import counted_rows
 from polycal.calibrators._likelihood import log_proba, losses_and_proba, total_weight
 from polycal.calibrators._log_linear import LogLinearProblem, tempered_start
 from polycal.calibrators._matrix_ridge import MatrixRidge
 from polycal.calibrators._newton_cg import newton_minimise
+from polycal.calibrators.base import counted_rows
 from polycal.sample import Sample, row_blocks
 
 # For each unit of weight: the first is temperature scaling for all purposes, the last is not felt.

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from polycal._containers import to_numpy
 from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_weight
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.calibrators.kernel import KernelCalibrator
 from polycal.steps import Log, Softmax
 

@@ -5,8 +5,8 @@ from typing import ClassVar
 import numpy as np
 
 from polycal._typing import Float64s
-from polycal.calibrators._base import Calibrator
 from polycal.calibrators._likelihood import log_proba, minimise
+from polycal.calibrators.base import Calibrator
 from polycal.calibrators.temperature import fit_inverse_temperature, temperature_steps
 from polycal.sample import Sample, row_blocks
 from polycal.steps import FLOOR, Affine, Program, Softmax, Sum

@@ -7,9 +7,7 @@ import numpy as np
 from polycal._split import split_rows
 from polycal._typing import Float64s
 from polycal._validation import check_integer
-from polycal.calibrators._base import Calibrator
 from polycal.calibrators._choice import Choice
-from polycal.calibrators._counts import counted_rows
 from polycal.calibrators._feature_search import FeatureSearch
 from polycal.calibrators._kernel_features import FEATURES_OF_INPUT, Features
 from polycal.calibrators._landmark_features import LandmarkFeatures
@@ -17,6 +15,7 @@ from polycal.calibrators._likelihood import total_weight
 from polycal.calibrators._mixture_base import MixtureBase, fit_mixture_base
 from polycal.calibrators._scoring import Scores, logit_scores, proba_scores
 from polycal.calibrators._shared_curve import KNOTS, SharedCurve, fit_shared_curve
+from polycal.calibrators.base import Calibrator, counted_rows
 from polycal.sample import Sample
 from polycal.steps import Affine, Linear, Log, Program, Softmax, Sum
 

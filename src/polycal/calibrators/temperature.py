@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from polycal._typing import Floats
-from polycal.calibrators._base import Calibrator
 from polycal.calibrators._likelihood import log_proba
+from polycal.calibrators.base import Calibrator
 from polycal.sample import Sample, row_blocks, row_sums
 from polycal.steps import Affine, Log, Program, Softmax
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from polycal._typing import Float64s, Floats
 from polycal._validation import check_real
-from polycal.calibrators._base import Calibrator
 from polycal.calibrators._likelihood import log_proba, loss_and_residual, minimise, spreads, total_weight
+from polycal.calibrators.base import Calibrator
 from polycal.calibrators.temperature import fit_inverse_temperature
 from polycal.sample import Sample, row_blocks
 from polycal.steps import Affine, Log, Program, Softmax

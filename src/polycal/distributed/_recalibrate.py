@@ -10,7 +10,7 @@ from sklearn.base import clone
 from polycal import _typing
 from polycal._audit.bundle import Bundle
 from polycal._validation import check_integer
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.distributed._audit import shown_to_all
 from polycal.distributed._dask import computing
 from polycal.distributed._partitions import partitions_of

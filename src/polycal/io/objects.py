@@ -6,8 +6,8 @@ from pathlib import Path as _Path
 from typing import Any
 
 from polycal._typing import Path
-from polycal.calibrators._base import Calibrator
-from polycal.calibrators._loading import rebuild_calibrator
+from polycal.calibrators.base import Calibrator
+from polycal.calibrators.saved import rebuild_calibrator
 from polycal.states._base import State
 from polycal.states._loading import rebuild_state
 from polycal.storage.damage import DEFAULT_MAX_BYTES, named

@@ -10,11 +10,17 @@ from polycal._typing import Float64s
 from polycal._validation import check_choice, check_integer, check_real
 from polycal.auditors._base import Auditor
 from polycal.auditors.auto import AutoAuditor
-from polycal.calibrators._audited_round import AuditRound, Judge, Parts, audit_round
-from polycal.calibrators._audited_start import fit_start, started_parts
-from polycal.calibrators._audited_update import Update, additive, multiplicative
-from polycal.calibrators._base import Calibrator
-from polycal.calibrators._counts import counted_rows
+from polycal.calibrators.audited.rounds import (
+    AuditRound,
+    Judge,
+    Update,
+    additive,
+    audit_rounds,
+    fit_start,
+    multiplicative,
+    started_parts,
+)
+from polycal.calibrators.base import Calibrator, counted_rows
 from polycal.inference.bounds import check_level
 from polycal.sample import Sample
 from polycal.steps import Program
@@ -27,7 +33,7 @@ class AuditedCalibrator(Calibrator):
     r"""Repair what an auditor finds, and prove each finding before acting on it.
 
     Round by round: look for a witness of miscalibration in the predictions as they are by now, choose how far to move
-    them along it, and judge both on rows kept aside. The first round that does not pass is the last. If none passes,
+    them along it, and judge both on held-out rows. The first round that does not pass is the last. If none passes,
     predictions stay as they are.
 
     Parameters
@@ -51,7 +57,7 @@ class AuditedCalibrator(Calibrator):
     max_rounds : int
         No more rounds than this.
     holdout : float
-        Share of the rows kept aside.
+        Share of the held-out rows.
     random_state : int
         Seed of the parts and of the default auditor.
     from_logits : bool
@@ -62,7 +68,7 @@ class AuditedCalibrator(Calibrator):
     used_ : {"audited", "start", "identity"}
         What the map does: rounds that passed (after `start`, if given), `start` alone, or nothing.
     rounds_ : tuple of AuditRound
-        What each round found: the squared loss on the rows kept aside before and after, the certificate (estimate,
+        What each round found: the squared loss on the held-out rows before and after, the certificate (estimate,
         lower bound, p-value), the step, the question, and whether it was accepted.
     round_numbers_ : ndarray of shape (n_rounds, 7)
         The numbers of `rounds_`.
@@ -84,10 +90,10 @@ class AuditedCalibrator(Calibrator):
 
     *Rows.* Those to learn from are parted anew in each round: three quarters to find the witness on, one quarter to
     choose the step by line search, so that the loss the update is made for is least and the other does not rise. On
-    the rows kept aside a round passes if the lower confidence bound of its witness exceeds `tolerance`, if the
+    the held-out rows a round passes if the lower confidence bound of its witness exceeds `tolerance`, if the
     squared loss falls, and if the log loss does not rise (unless ``keep=0``). So the squared loss on them never rises.
 
-    *Validity.* Given the rows to learn from, the sequence of witnesses and steps is fixed: the rows kept aside only
+    *Validity.* Given the rows to learn from, the sequence of witnesses and steps is fixed: the held-out rows only
     decide where it ends. Testing hypotheses in a fixed order, each at level alpha, up to the first one not rejected,
     makes a false rejection anywhere with probability at most alpha, though all tests use the same rows. So with
     probability at least ``1 - alpha`` (over the rows and the seed that parts them) every round accepted acted on a
@@ -96,9 +102,9 @@ class AuditedCalibrator(Calibrator):
     the losses after each round decided its acceptance, so that they flatter a little.
 
     *Start.* An auditor would see the rows that `start` was fitted on as better than they are. So the rows to learn from
-    get the predictions of fits on other folds of them (four folds), and those kept aside the predictions of a fit on
+    get the predictions of fits on other folds of them (four folds), and the held-out rows the predictions of a fit on
     all rows to learn from. In the end `start` is fitted once more on all rows; certificates and losses are about
-    the fit without the rows kept aside. Cost: six fits of `start`.
+    the fit without the held-out rows. Cost: six fits of `start`.
 
     *Weights.* Whole weights, at most 10 on average, are counts: a row of weight 2 is two observations, to a test and
     to a split as well. Other weights count in every loss, but such a row is one observation.
@@ -170,9 +176,9 @@ class AuditedCalibrator(Calibrator):
         rounds: list[AuditRound] = []
         program: Program = ()
         if sample.n_samples >= _FEWEST_ROWS and max_rounds > 0:
-            learn, aside = (sample.take(rows) for rows in split_rows(sample, (1.0 - share, share), seed))
-            parts = started_parts(start, learn, aside, seed)
-            rounds, program = _audit(auditor, update, parts, judge, range(seed, seed + max_rounds))
+            learn, held_out = (sample.take(rows) for rows in split_rows(sample, (1.0 - share, share), seed))
+            parts = started_parts(start, learn, held_out, seed)
+            rounds, program = audit_rounds(auditor, update, parts, judge, range(seed, seed + max_rounds))
         first = fit_start(start, sample)
         self._set_rounds(rounds)
         self.used_ = "audited" if program else "start" if first else "identity"
@@ -201,19 +207,3 @@ class AuditedCalibrator(Calibrator):
         """Set what is said about the rounds, as plain arrays."""
         self.round_numbers_ = np.array([r.numbers() for r in rounds], dtype=np.float64).reshape(-1, 7)
         self.round_questions_ = np.array([r.question for r in rounds], dtype=np.str_)
-
-
-def _audit(
-    auditor: Auditor, update: Update, parts: Parts, judge: Judge, seeds: range
-) -> tuple[list[AuditRound], Program]:
-    """Rounds up to the first that does not pass, and the steps of those that did."""
-    rounds: list[AuditRound] = []
-    program: Program = ()
-    for seed in seeds:
-        found, steps = audit_round(auditor, update, parts, judge, seed)
-        rounds.append(found)
-        if not found.accepted:
-            break
-        program += steps
-        parts = parts.moved(steps)
-    return rounds, program

@@ -1,8 +1,9 @@
-"""What every calibrator can do: fit, predict, be saved, be exported."""
+"""What every calibrator can do: fit, predict, be saved, be exported; and the one that changes nothing."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,16 +16,14 @@ from polycal._containers import column_names, to_numpy
 from polycal._parallel import map_threads
 from polycal._typing import Float64s, Floats, Path
 from polycal._validation import check_proba, check_sample
-from polycal.calibrators._frames import like_frame
-from polycal.calibrators._packing import pack_steps
+from polycal.auditors._rows import weighted_rows
 from polycal.sample import Sample, row_blocks, row_sums
 from polycal.steps import Program, Softmax, run
-from polycal.storage.model import Arrays, save_object
 
 # Blocks are so much smaller than elsewhere: several threads work on one each.
 _SHARE = 8
-# Fitted attributes are stored under this prefix.
-ATTRIBUTE = "attribute_"
+# Larger weights, on average, are not counts of rows.
+_MOST_COPIES = 10
 
 
 class Calibrator(TransformerMixin, BaseEstimator, ABC):
@@ -141,7 +140,7 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
             out[rows] = self._map(self._check_block(array[rows], rows.start))
 
         map_threads(fill, blocks)
-        return out if columns is None else like_frame(proba, out, self.class_names_ or columns)
+        return out if columns is None else _like_frame(proba, out, self.class_names_ or columns)
 
     def _taking(self, *, from_logits: bool) -> Self:
         """The same fitted map, of logits or of probabilities, whichever it was fitted on: files say what they hold."""
@@ -211,16 +210,10 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         The file holds the map, the classes and those parameters that JSON can hold; a parameter that is an
         object (an auditor, say) has its default value again after loading. Predictions are the same.
         """
+        from polycal.calibrators.saved import save_calibrator  # noqa: PLC0415 - it needs this module
+
         check_is_fitted(self)
-        arrays: Arrays = {ATTRIBUTE + name: np.asarray(getattr(self, name)) for name in self.saved_attributes}
-        meta = {
-            "family": self.kind,
-            "n_classes": self.n_classes_,
-            "class_names": self.class_names_,
-            "params": _plain_items(self.get_params(deep=False)),
-            "steps": pack_steps(self.steps_, arrays),
-        }
-        save_object(path, "calibrator", meta, arrays)
+        save_calibrator(self, path)
 
     def to_onnx(self, path: Path, *, dtype: str = "float32") -> None:
         """Write the map as an ONNX model, for any batch size. Needs the extra ``polycal[onnx]``.
@@ -253,6 +246,60 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         return (Softmax(), *self.steps_) if self.from_logits else self.steps_
 
 
+class IdentityCalibrator(Calibrator):
+    """The predictions as they are.
+
+    Useful as the reference in comparisons, and to pass logits through a softmax.
+
+    Parameters
+    ----------
+    from_logits : bool
+        The predictions are logits, which go through a softmax.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> pc.IdentityCalibrator().fit([[0.2, 0.8], [0.6, 0.4]], [1, 0]).predict_proba([[0.25, 0.75]])
+    array([[0.25, 0.75]])
+    """
+
+    kind: ClassVar[str] = "identity"
+
+    def __init__(self, *, from_logits: bool = False) -> None:
+        self.from_logits = from_logits
+
+    def _fit(self, sample: Sample) -> Program:  # noqa: ARG002 - nothing to learn
+        return ()
+
+
+def counted_rows(sample: Sample) -> Sample:
+    """The sample with each row as often as its weight says, if all weights are whole and not large.
+
+    Such weights are counts: the copies are different observations, which may be in different folds. Other weights say
+    how much a row matters; it is one observation, and must not be in two folds.
+    """
+    weight = sample.sample_weight
+    if weight is None:
+        return sample
+    if (weight == np.round(weight)).all() and weight.sum() <= _MOST_COPIES * sample.n_samples:
+        rows = np.repeat(np.arange(sample.n_samples), weight.astype(np.int64))
+        return replace(sample.take(rows), sample_weight=None)
+    return weighted_rows(sample)
+
+
+def _like_frame(frame: Any, values: Floats, columns: Sequence[Any]) -> Any:
+    """``values`` as a frame of the same library as ``frame``, and with the same index where there is one."""
+    import narwhals as nw  # noqa: PLC0415 - NumPy users should not pay for it
+
+    library = nw.from_native(frame, eager_only=True).implementation
+    names = [str(column) for column in columns]
+    made = nw.from_numpy(values, schema=names, backend=library).to_native()
+    if library.is_pandas_like():
+        made.index = frame.index
+        made.columns = list(columns)
+    return made
+
+
 def _output_dtype(array: NDArray[Any]) -> np.dtype[Any]:
     """Float32 for half and single precision, else float64."""
     small = array.dtype.kind == "f" and array.dtype.itemsize <= 4
@@ -265,13 +312,3 @@ def _in_words(value: Any) -> str:
     if array.ndim:
         return f"array of shape {array.shape}"
     return f"{array.item():.6g}" if array.dtype.kind == "f" else str(array.item())
-
-
-def _plain_items(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that JSON gives back as they are, with NumPy's numbers as Python's."""
-    items = {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}
-    return {
-        name: value
-        for name, value in items.items()
-        if value is None or type(value) in {bool, int, float, str}
-    }
