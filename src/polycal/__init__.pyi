@@ -30,9 +30,9 @@ from .calibrators.audited import AuditedCalibrator as AuditedCalibrator
 from .calibrators.base import Calibrator as Calibrator
 from .calibrators.base import IdentityCalibrator as IdentityCalibrator
 from .calibrators.classifier import CalibratedClassifier as CalibratedClassifier
-from .calibrators.dirichlet import DirichletCalibrator as DirichletCalibrator
 from .calibrators.ensemble import EnsembleTemperatureScaling as EnsembleTemperatureScaling
 from .calibrators.kernel import KernelCalibrator as KernelCalibrator
+from .calibrators.matrix import DirichletCalibrator as DirichletCalibrator
 from .calibrators.matrix import MatrixScaling as MatrixScaling
 from .calibrators.one_vs_rest import BetaCalibrator as BetaCalibrator
 from .calibrators.one_vs_rest import HistogramCalibrator as HistogramCalibrator

@@ -114,13 +114,15 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         return np.arange(self.n_classes_) if self.class_names_ is None else np.array(self.class_names_)
 
-    def predict_proba(self, proba: Any) -> Any:
+    def predict_proba(self, proba: Any, *, n_jobs: int | None = -1) -> Any:
         """Calibrated probabilities.
 
         Parameters
         ----------
         proba : array-like or data frame of shape (n_samples, n_classes), or (n_samples,) for two classes
             Predictions of the kind the calibrator was fitted on.
+        n_jobs : int, optional
+            Threads over blocks of rows: -1 is one per core, None is one.
 
         Returns
         -------
@@ -139,7 +141,7 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         def fill(rows: slice) -> None:
             out[rows] = self._map(self._check_block(array[rows], rows.start))
 
-        map_threads(fill, blocks)
+        map_threads(fill, blocks, n_jobs)
         return out if columns is None else _like_frame(proba, out, self.class_names_ or columns)
 
     def _taking(self, *, from_logits: bool) -> Self:

@@ -8,8 +8,9 @@ from scipy.special import expit
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_choice, check_integer, check_real
 from polycal.binned import Strategy, bin_edges
-from polycal.calibrators._likelihood import minimise, total_weight
 from polycal.calibrators.base import Calibrator
+from polycal.calibrators.loss import total_weight
+from polycal.calibrators.optimise import scipy_lbfgs
 from polycal.question import Question, ask_subset
 from polycal.sample import Sample
 from polycal.steps import Affine, Interpolate, Log, Lookup, Normalise, Program, Sigmoid, Sum
@@ -142,7 +143,7 @@ class BetaCalibrator(Calibrator):
     Parameters
     ----------
     ridge : float
-        Strength of the pull towards the identity, a = b = 1 and c = 0.
+        Penalty, which pulls towards the identity, a = b = 1 and c = 0.
     from_logits : bool
         The predictions are logits.
 
@@ -199,7 +200,7 @@ def _fit_beta(sample: Sample, label: int, ridge: float) -> Float64s:
         return loss, (mass * (expit(logit) - hits)) @ features + ridge * away
 
     spread = mass * (predicted * (1.0 - predicted))[:, 0]
-    return minimise(objective, _IDENTITY, spread @ features**2 + ridge, _LOWER)
+    return scipy_lbfgs(objective, _IDENTITY, spread @ features**2 + ridge, _LOWER)
 
 
 def _joined(functions: list[tuple[Float64s, Float64s]]) -> tuple[Float64s, Float64s, Ints]:

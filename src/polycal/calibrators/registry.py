@@ -14,7 +14,7 @@ CALIBRATORS = {
     "ensemble-temperature": ("ensemble", "EnsembleTemperatureScaling"),
     "vector": ("vector", "VectorScaling"),
     "matrix": ("matrix", "MatrixScaling"),
-    "dirichlet": ("dirichlet", "DirichletCalibrator"),
+    "dirichlet": ("matrix", "DirichletCalibrator"),
     "isotonic": ("one_vs_rest", "IsotonicCalibrator"),
     "beta": ("one_vs_rest", "BetaCalibrator"),
     "histogram": ("one_vs_rest", "HistogramCalibrator"),

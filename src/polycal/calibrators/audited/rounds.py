@@ -9,8 +9,8 @@ from sklearn.base import clone
 from polycal._split import split_rows
 from polycal._typing import Float64s, Floats, Ints
 from polycal.auditors._base import Auditor
-from polycal.calibrators._scoring import Scores, proba_scores
 from polycal.calibrators.base import Calibrator
+from polycal.calibrators.loss import Scores, proba_scores
 from polycal.inference.certificate import certify_sample
 from polycal.sample import Sample, row_blocks
 from polycal.steps import Affine, Log, Program, Project, Softmax, Sum, run

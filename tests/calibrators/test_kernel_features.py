@@ -5,11 +5,31 @@ from scipy.special import softmax
 import polycal as pc
 from polycal._split import split_rows
 from polycal._validation import check_sample
-from polycal.calibrators import _feature_search, _landmark_features
-from polycal.calibrators._landmark_features import fit_landmarks
+from polycal.calibrators.kernel import tuning
+from polycal.calibrators.kernel.features import FEATURES_OF_INPUT, features_of_baseline, fit_landmarks
 from polycal.steps import run
 
 FLOOR = 1e-10
+KINDS = pytest.mark.parametrize(
+    "kind", [features_of_baseline(3), FEATURES_OF_INPUT], ids=lambda kind: kind.source
+)
+
+
+@KINDS
+def test_features_are_the_definition(kind):
+    proba = np.array([[0.7, 0.3, 0.0], [1e-5, 0.5, 0.49999]])
+    with np.errstate(divide="ignore"):
+        features = kind.of(np.log(proba).astype(np.float32))
+    logs = np.log(np.maximum(proba, kind.floor) / kind.floor) / np.log(1 / kind.floor)
+    np.testing.assert_allclose(features, np.hstack([np.ones((2, 1)), proba, logs]), atol=1e-6)
+
+
+@KINDS
+def test_branches_are_the_features_times_the_weights(kind):
+    rng = np.random.default_rng(0)
+    proba, weight = rng.dirichlet(np.ones(3), 20), rng.normal(size=(7, 3))
+    expected = kind.of(np.log(proba).astype(np.float32)) @ weight
+    np.testing.assert_allclose(run(kind.steps(weight), proba), expected, atol=1e-5)
 
 
 def draw(n=200, k=4, seed=0, spread=6.0):
@@ -77,12 +97,12 @@ def test_landmarks_depend_on_the_rows_not_on_their_order():
 def test_there_are_fewer_landmarks_where_rows_are_few_or_memory_is_short(monkeypatch):
     sample = draw(n=100)
     assert len(fit(sample).landmarks) == 50
-    monkeypatch.setattr(_landmark_features, "_MOST_CELLS", 1000)
+    monkeypatch.setattr(tuning, "MOST_CELLS", 1000)
     assert len(fit(sample).landmarks) == 10
 
 
 def test_there_are_fewer_landmarks_for_many_classes(monkeypatch):
-    monkeypatch.setattr(_landmark_features, "_MOST_NUMBERS", 80)
+    monkeypatch.setattr(tuning, "MOST_NUMBERS", 80)
     assert len(fit(draw()).landmarks) == 20
 
 
@@ -120,8 +140,8 @@ def test_finds_what_no_linear_features_can_see(bent, monkeypatch):
     assert bent.n_landmarks_ == 1000
     new, labels = draw_bent(4000, seed=1)
     losses = -np.log(bent.predict_proba(new)[np.arange(4000), labels])
-    monkeypatch.setattr(_feature_search, "_MANY_ROWS", np.inf)
-    monkeypatch.setattr(_feature_search, "_WEAK", 0.0)
+    monkeypatch.setattr(tuning, "MANY_ROWS", np.inf)
+    monkeypatch.setattr(tuning, "SMALL_PENALTY", 0.0)
     straight = pc.KernelCalibrator().fit(*draw_bent(4000))
     assert straight.n_landmarks_ == 0
     gain = -np.log(straight.predict_proba(new)[np.arange(4000), labels]) - losses
