@@ -37,19 +37,7 @@ MAX_STEPS = 500
 
 
 class LogLinearCalibrator(Calibrator):
-    """A calibrator that mixes all classes' log probabilities; subclasses say how W and b are penalised.
-
-    Attributes
-    ----------
-    weight_ : ndarray of shape (n_classes, n_classes)
-        W; ``weight_[i, j]`` is what class i's log probability counts for class j.
-    bias_ : ndarray of shape (n_classes,)
-        b.
-    off_diagonal_ : float
-        The penalty used for the entries off the diagonal.
-    cv_log_loss_ : ndarray of shape (n_tried, 2)
-        Every penalty tried, and its log loss on held-out rows; empty where none was tried.
-    """
+    """A calibrator that mixes all classes' log probabilities; subclasses say how W and b are penalised."""
 
     saved_attributes: ClassVar[tuple[str, ...]] = ("weight_", "bias_", "off_diagonal_", "cv_log_loss_")
     off_diagonal: float | str

@@ -180,14 +180,14 @@ class BetaCalibrator(Calibrator):
         self.from_logits = from_logits
 
     def _fit(self, sample: Sample) -> Program:
-        ridge = check_real(self.ridge, "ridge", low=0.0) / total_weight(sample)
-        self.curves_ = np.array([_fit_beta(sample, label, ridge) for label in range(sample.n_classes)])
+        penalty = check_real(self.ridge, "ridge", low=0.0) / total_weight(sample)
+        self.curves_ = np.array([_fit_beta(sample, label, penalty) for label in range(sample.n_classes)])
         a, b, c = np.ascontiguousarray(self.curves_.T)
         low, high = (Log(), Affine(a, c)), (_COMPLEMENT, Log(), Affine(-b, np.zeros(b.size)))
         return Sum((low, high)), Sigmoid(), _normalise(sample.n_classes)
 
 
-def _fit_beta(sample: Sample, label: int, ridge: float) -> Float64s:
+def _fit_beta(sample: Sample, label: int, penalty: float) -> Float64s:
     """a, b and c of one class."""
     predicted = sample.proba[:, [label]].astype(np.float64)
     features = np.hstack([Log()(predicted), -Log()(_COMPLEMENT(predicted)), np.ones_like(predicted)])
@@ -196,11 +196,11 @@ def _fit_beta(sample: Sample, label: int, ridge: float) -> Float64s:
     def objective(curve: Float64s) -> tuple[float, Float64s]:
         logit = features @ curve
         away = curve - _IDENTITY
-        loss = float(mass @ (np.logaddexp(0.0, logit) - hits * logit)) + 0.5 * ridge * float(away @ away)
-        return loss, (mass * (expit(logit) - hits)) @ features + ridge * away
+        loss = float(mass @ (np.logaddexp(0.0, logit) - hits * logit)) + 0.5 * penalty * float(away @ away)
+        return loss, (mass * (expit(logit) - hits)) @ features + penalty * away
 
     spread = mass * (predicted * (1.0 - predicted))[:, 0]
-    return scipy_lbfgs(objective, _IDENTITY, spread @ features**2 + ridge, _LOWER)
+    return scipy_lbfgs(objective, _IDENTITY, spread @ features**2 + penalty, _LOWER)
 
 
 def _joined(functions: list[tuple[Float64s, Float64s]]) -> tuple[Float64s, Float64s, Ints]:

@@ -60,12 +60,12 @@ class VectorScaling(Calibrator):
         self.from_logits = from_logits
 
     def _fit(self, sample: Sample) -> Program:
-        ridge = check_real(self.ridge, "ridge", low=0.0) / total_weight(sample)
-        self.scale_, self.bias_ = _fit_vector(sample, ridge)
+        penalty = check_real(self.ridge, "ridge", low=0.0) / total_weight(sample)
+        self.scale_, self.bias_ = _fit_vector(sample, penalty)
         return Log(), Affine(self.scale_, self.bias_), Softmax()
 
 
-def _fit_vector(sample: Sample, ridge: float) -> tuple[Float64s, Float64s]:
+def _fit_vector(sample: Sample, penalty: float) -> tuple[Float64s, Float64s]:
     """Scale and bias of least penalised log loss, per unit of weight."""
     logs, k = log_proba(sample), sample.n_classes
     inverse = fit_inverse_temperature(sample, logs)
@@ -73,11 +73,11 @@ def _fit_vector(sample: Sample, ridge: float) -> tuple[Float64s, Float64s]:
     def objective(point: Float64s) -> tuple[float, Float64s]:
         own = point[1:].reshape(2, k)
         loss, gradient = _loss(sample, logs, point[0] + own[0], own[1])
-        full = np.concatenate([[gradient[0].sum()], (gradient + ridge * own).ravel()])
-        return loss + 0.5 * ridge * float(own.ravel() @ own.ravel()), full
+        full = np.concatenate([[gradient[0].sum()], (gradient + penalty * own).ravel()])
+        return loss + 0.5 * penalty * float(own.ravel() @ own.ravel()), full
 
     diagonal = _diagonal(sample, logs, inverse)
-    sizes = np.concatenate([[diagonal[0].sum()], (diagonal + ridge).ravel()])
+    sizes = np.concatenate([[diagonal[0].sum()], (diagonal + penalty).ravel()])
     start = np.concatenate([[inverse], np.zeros(2 * k)])
     point = scipy_lbfgs(objective, start, sizes)
     return point[0] + point[1 : k + 1], point[k + 1 :]

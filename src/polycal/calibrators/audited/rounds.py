@@ -229,7 +229,7 @@ def fit_start(start: Calibrator | None, sample: Sample) -> Program:
 
 
 def started_parts(start: Calibrator | None, learn: Sample, held_out: Sample, seed: int) -> Parts:
-    """Both parts, after a `start` that has not seen their labels.
+    """Both parts, after a `start` fitted without their labels.
 
     Held-out rows get the predictions of one fitted on the rows to learn from; each fold of the latter, those of one
     fitted on the other folds.
