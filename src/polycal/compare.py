@@ -10,7 +10,7 @@ import numpy as np
 from polycal._threads import progress_bar
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_integer, check_real, check_sample
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.calibrators.registry import CALIBRATORS, make_calibrator
 from polycal.families.questions import Classwise, Confidence
 from polycal.families.subset import SubsetAuditor

@@ -15,7 +15,7 @@ from tests.calibrators.catalogue import EVERY, FOREIGN, OWN
 from tests.strategies import samples
 
 import polycal as pc
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.storage.model import load_object, save_object
 from polycal.storage.saved import find
 

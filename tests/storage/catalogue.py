@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from tests.states.catalogue import numbers
 
 import polycal as pc
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.families.witness import Witness
 from polycal.kernels.kernels import Gaussian, Laplace, Multinomial
 from polycal.states.certificate import CertificateState, ReadingState

@@ -12,7 +12,7 @@ import pytest
 from tests.storage.catalogue import CALIBRATORS, LABELS, PROBA, STATES, WITNESSES
 
 import polycal as pc
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.families.questions import SubsetWitness
 from polycal.families.witness import Witness
 from polycal.measures.smooth import LipschitzFunction, StepFunction

@@ -13,7 +13,7 @@ from polycal.auditing.passes import calibrated_rows
 from polycal.auditing.result import Audit
 from polycal.auditing.rows import HeldRows, Plan, Rows, StreamedRows
 from polycal.auditing.source import FileSource, MemorySource, Source
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.families.auditor import Auditor
 from polycal.families.defaults import DEFAULT_NOTIONS, default_auditors
 from polycal.families.kernel import KernelAuditor

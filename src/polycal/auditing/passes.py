@@ -12,7 +12,7 @@ import numpy as np
 
 from polycal._threads import deal, one_blas_thread
 from polycal._typing import Bools, Ints
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.io.chunks import Chunk
 from polycal.sample import Sample
 from polycal.states.base import State

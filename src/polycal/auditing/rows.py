@@ -21,7 +21,7 @@ from polycal.auditing.pictures import Picture, found_pictures, named_pictures
 from polycal.auditing.questions import Noise, class_errors, draws_wanted, group_errors, tested_groups
 from polycal.auditing.result import Finding, MeasuredError, QuestionError
 from polycal.auditing.source import HELD_CELLS, Source, held_rows
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.families.auditor import Auditor
 from polycal.families.kernel import KernelAuditor
 from polycal.families.notion import ErrorEstimate, Notion

@@ -10,7 +10,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_choice
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.sample import Sample
 from polycal.steps import Log, Normalise, Program, Step
 

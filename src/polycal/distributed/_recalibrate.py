@@ -11,7 +11,7 @@ from sklearn.base import clone
 from polycal import _typing
 from polycal._validation import check_integer
 from polycal.auditing.passes import ALL, Pass
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.distributed._audit import DaskSource
 from polycal.distributed._dask import computing
 from polycal.distributed._partitions import partitions_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from polycal._typing import Ints
 from polycal._validation import check_labels, check_proba
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.distributed._dask import dask
 from polycal.distributed._partitions import (
     Partition,

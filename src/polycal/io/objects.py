@@ -10,14 +10,14 @@ from polycal.storage.model import load_object
 from polycal.storage.saved import unpacked
 
 if TYPE_CHECKING:
-    from polycal.calibrators._base import Calibrator
+    from polycal.calibrators.base import Calibrator
     from polycal.families.witness import Witness
     from polycal.states.base import State
 
 # What files hold, and the module that says where its families are.
 _ROLES = {
     "witness": "polycal.families.witness",
-    "calibrator": "polycal.calibrators._base",
+    "calibrator": "polycal.calibrators.base",
     "state": "polycal.states.base",
 }
 
