@@ -7,24 +7,23 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from tests.calibrators.draws import tempered
 
+import polycal as pc
 from polycal._threads import thread_count
 from polycal._validation import check_sample
 from polycal.calibrators import base
 from polycal.calibrators.base import Calibrator, IdentityCalibrator, counted_rows
 from polycal.calibrators.ensemble import EnsembleTemperatureScaling
 from polycal.calibrators.one_vs_rest import HistogramCalibrator, IsotonicCalibrator
-from polycal.calibrators.saved import rebuild_calibrator
 from polycal.calibrators.temperature import TemperatureScaling
 from polycal.calibrators.vector import VectorScaling
 from polycal.sample import row_blocks
 from polycal.steps import Affine
-from polycal.storage.model import load_object
 
 
 class Shifted(Calibrator):
     """A calibrator with an object among its parameters."""
 
-    kind = "test-shifted"
+    family = "test-shifted"
 
     def __init__(self, helper=None, strength=1.0, *, from_logits=False):
         self.helper = helper
@@ -48,7 +47,7 @@ def test_answers_are_clipped_and_normalised():
 def test_objects_among_the_parameters_are_not_saved(tmp_path):
     fitted = Shifted(helper=BaseEstimator(), strength=np.float64(2.0)).fit([[0.5, 0.5]], [0])
     fitted.save(tmp_path / "c.polycal")
-    again = rebuild_calibrator(*load_object(tmp_path / "c.polycal")[1:])
+    again = pc.load(tmp_path / "c.polycal")
     assert again.helper is None
     assert again.strength == 2.0
     np.testing.assert_array_equal(again.predict_proba([[0.3, 0.7]]), fitted.predict_proba([[0.3, 0.7]]))

@@ -6,9 +6,7 @@ from tests.strategies import samples
 
 import polycal as pc
 from polycal.calibrators.kernel import KernelCalibrator, tuning
-from polycal.calibrators.saved import rebuild_calibrator
 from polycal.calibrators.temperature import TemperatureScaling
-from polycal.storage.model import load_object
 
 
 def log_losses(proba, labels):
@@ -85,8 +83,7 @@ def test_what_the_background_hides_is_taken_from_the_input(monkeypatch, tmp_path
 def test_saved_and_loaded_predicts_the_same(fashion, tmp_path):
     calibrator, _, evaluation = fashion
     calibrator.save(tmp_path / "model.polycal")
-    _, meta, arrays = load_object(tmp_path / "model.polycal")
-    loaded = rebuild_calibrator(meta, arrays)
+    loaded = pc.load(tmp_path / "model.polycal")
     np.testing.assert_array_equal(
         loaded.predict_proba(evaluation.proba), calibrator.predict_proba(evaluation.proba)
     )

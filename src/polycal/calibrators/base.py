@@ -50,14 +50,14 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
 
     role: ClassVar[str] = "calibrator"
     homes: ClassVar[dict[str, str]] = {
-        "audited": "polycal.calibrators.audited",
+        "audited": "polycal.calibrators.audited.calibrator",
         "beta": "polycal.calibrators.one_vs_rest",
         "dirichlet": "polycal.calibrators.matrix",
         "ensemble_temperature": "polycal.calibrators.ensemble",
         "histogram": "polycal.calibrators.one_vs_rest",
         "identity": "polycal.calibrators.base",
         "isotonic": "polycal.calibrators.one_vs_rest",
-        "kernel": "polycal.calibrators.kernel",
+        "kernel": "polycal.calibrators.kernel.calibrator",
         "matrix": "polycal.calibrators.matrix",
         "temperature": "polycal.calibrators.temperature",
         "vector": "polycal.calibrators.vector",
