@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from polycal._threads import deal, one_blas_thread
+from polycal._threads import deal
 from polycal._typing import Bools, Ints
 from polycal.sample import Sample
 from polycal.states.base import State
@@ -117,8 +117,7 @@ def feed(bundle: Bundle, files: Source, n_threads: int) -> Bundle:
         return reduce(Bundle.absorb, files, bundle)
     bundles = [bundle, *(bundle.twin() for _ in range(n_threads - 1))]
     turn = Lock()
-    with one_blas_thread():
-        deal(files.unread_chunks(n_threads), [partial(_show, own, turn) for own in bundles])
+    deal(files.unread_chunks(n_threads), [partial(_show, own, turn) for own in bundles])
     return reduce(Bundle.merge, bundles)
 
 

@@ -10,6 +10,7 @@ from polycal._audit.findings import find_all, half_rows
 from polycal._audit.pictures import found_pictures, named_pictures
 from polycal._audit.questions import class_errors, group_errors
 from polycal._audit.result import Audit, MeasuredError
+from polycal._threads import thread_budget
 from polycal._typing import Ints
 from polycal._validation import check_groups, check_integer, check_real, check_sample
 from polycal.families.auditor import Auditor
@@ -100,13 +101,14 @@ def audit(
     notions = DEFAULT_NOTIONS if notions is None else notions
     searches = default_auditors(notions, seed) if auditors is None else dict(auditors)
     plan = _Plan(notions, searches, named, float(alpha), seed, n_jobs)
-    halves = half_rows(sample, seed)
-    if calibrator is None:
-        return _with_pictures(_audit(sample, halves, plan), {"as given": sample}, halves, plan)
-    series = {"before": sample, "after": calibrated_sample(sample, calibrator)}
-    before = _with_pictures(_audit(sample, halves, plan), series, halves, plan)
-    after = _audit(series["after"], halves, plan)
-    found = _found(after, series, halves, plan)
+    with thread_budget(n_jobs):
+        halves = half_rows(sample, seed)
+        if calibrator is None:
+            return _with_pictures(_audit(sample, halves, plan), {"as given": sample}, halves, plan)
+        series = {"before": sample, "after": calibrated_sample(sample, calibrator)}
+        before = _with_pictures(_audit(sample, halves, plan), series, halves, plan)
+        after = _audit(series["after"], halves, plan)
+        found = _found(after, series, halves, plan)
     return replace(before, calibrator=repr(calibrator), after=replace(after, pictures=tuple(found)))
 
 
@@ -137,7 +139,7 @@ def _audit(sample: Sample, halves: _Halves, plan: _Plan) -> Audit:
         alpha=alpha,
         random_state=seed,
         scores=sample_scores(sample),
-        errors=tuple(_measure(sample, notion, seed, n_jobs) for notion in plan.notions),
+        errors=tuple(_measure(sample, notion, seed) for notion in plan.notions),
         findings=() if parts is None else find_all(plan.searches, *parts, alpha, seed, n_jobs),
         classes=class_errors(sample, n_jobs),
         groups=group_errors(sample, plan.groups, seed, n_jobs, alpha),
@@ -158,14 +160,14 @@ def _found(audit: Audit, series: Mapping[str, Sample], halves: _Halves, plan: _P
     return found_pictures(judged, audit.findings, 1 - plan.alpha)
 
 
-def _measure(sample: Sample, notion: Notion, seed: int, n_jobs: int | None) -> MeasuredError:
+def _measure(sample: Sample, notion: Notion, seed: int) -> MeasuredError:
     """The notion's plug-in error, and its mean over redrawn labels where that is cheap."""
     estimate = notion.estimate(sample)
     cost = sample.n_samples * sample.n_classes * (1 if notion.name in _CHEAP else 100)
     n_draws = min(_FLOOR_DRAWS, _FLOOR_BUDGET // cost)
     if n_draws < 2:
         return MeasuredError(estimate, None)
-    draws = null_draws(sample, lambda redrawn: notion.estimate(redrawn).value, n_draws, seed, n_jobs=n_jobs)
+    draws = null_draws(sample, lambda redrawn: notion.estimate(redrawn).value, n_draws, seed)
     return MeasuredError(estimate, float(draws.mean()))
 
 

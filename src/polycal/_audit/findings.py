@@ -6,7 +6,7 @@ from statistics import NormalDist
 import numpy as np
 
 from polycal._audit.result import Finding
-from polycal._threads import map_threads
+from polycal._threads import thread_budget
 from polycal._typing import Ints
 from polycal.families.auditor import Auditor
 from polycal.families.witness import Witness
@@ -29,7 +29,9 @@ def find_all(
     auditors: Mapping[str, Auditor], fit: Sample, judge: Sample, alpha: float, seed: int, n_jobs: int | None
 ) -> tuple[Finding, ...]:
     """One finding per auditor, the largest proven error first."""
-    witnesses: list[Witness] = map_threads(lambda auditor: auditor.find(fit), auditors.values(), n_jobs)
+    with thread_budget(n_jobs):
+        # One after the other: a search uses all threads, and often one of them takes most of the time.
+        witnesses: list[Witness] = [auditor.find(fit) for auditor in auditors.values()]
     certificates = [certify_sample(w, judge, alpha, seed) for w in witnesses]
     adjusted = holm([c.p_value for c in certificates])
     findings = [

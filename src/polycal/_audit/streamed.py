@@ -17,7 +17,7 @@ from polycal._audit.streamed_results import (
     measured_errors,
     reading_state,
 )
-from polycal._threads import map_threads
+from polycal._threads import thread_budget
 from polycal._typing import Path
 from polycal.families.auditor import Auditor
 from polycal.families.questions import SubsetWitness
@@ -118,8 +118,9 @@ def audit_stream(
     """
     files = opened_predictions(data, memory, part)
     plan = make_plan(files, auditors, groups, kernel, alpha, random_state, n_jobs)
-    n_threads = pass_threads(plan, files)
-    return run_passes(plan, lambda bundle: feed(bundle, files, n_threads))
+    with thread_budget(n_jobs):
+        n_threads = pass_threads(plan, files)
+        return run_passes(plan, lambda bundle: feed(bundle, files, n_threads))
 
 
 def run_passes(plan: StreamPlan, run: Pass) -> Audit:
@@ -181,7 +182,7 @@ def _measuring(plan: StreamPlan) -> Bundle:
 
 def _search(plan: StreamPlan, sketch: Sample, run: Pass) -> dict[str, Witness]:
     """The witnesses: of questions, from the sketch; of the kernel, from all searched rows."""
-    witnesses = map_threads(lambda auditor: auditor.find(sketch), plan.searches.values(), plan.n_jobs)
+    witnesses = [auditor.find(sketch) for auditor in plan.searches.values()]
     found: dict[str, Witness] = dict(zip(plan.searches, witnesses, strict=True))
     if plan.kernel is not None:
         bundle = Bundle(plan.seed)

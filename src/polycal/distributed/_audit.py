@@ -9,6 +9,7 @@ from polycal._audit.bundle import Bundle
 from polycal._audit.plan import make_plan
 from polycal._audit.result import Audit
 from polycal._audit.streamed import KERNEL, run_passes
+from polycal._threads import thread_budget
 from polycal.distributed._dask import computing, dask, merged_as_tree
 from polycal.distributed._partitions import Partition, Partitions, partitions_of
 from polycal.families.auditor import Auditor
@@ -73,7 +74,7 @@ def audit(
     """
     parts = partitions_of(data, memory, part, class_names)
     plan = make_plan(parts.files, auditors, groups, kernel, alpha, random_state, n_jobs)
-    with computing(client) as compute:
+    with thread_budget(n_jobs), computing(client) as compute:
         return run_passes(plan, lambda bundle: compute(shown_to_all(bundle, parts)))
 
 
