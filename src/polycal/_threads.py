@@ -1,27 +1,77 @@
-"""Threads over independent pieces of work, the linear algebra's own threads, and the progress of long work."""
+"""A budget of threads, for pools and for linear algebra together, and the progress of long work.
 
-import os
+The number of threads is passed down, never guessed: a public function with an ``n_jobs`` opens a `thread_budget`, and
+all that runs inside stays within it. A pool spends the whole budget, so that pools do not nest.
+"""
+
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Condition
-from typing import Generic, TypeVar
+from contextvars import ContextVar, copy_context
+from functools import cache, lru_cache
+from itertools import count
+from threading import Event, Lock, Semaphore
+from typing import Any, TypeVar
+
+from polycal._validation import check_jobs
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+# Threads allowed here; None outside of any budget, where there is one for each core.
+_budget: ContextVar[int | None] = ContextVar("thread_budget", default=None)
+# Multiplications in a matrix product, about 100 ms of work. The threads of smaller ones wait for one another longer
+# than they work where the cores have other work too: fits of 1,000,000 probabilities took four times as long.
+_LARGE_PRODUCT = 1 << 32
+_END: Any = object()
+
+
+@contextmanager
+def thread_budget(n_jobs: int | None = -1) -> Iterator[None]:
+    """Let all that runs inside use at most ``n_jobs`` threads, in linear algebra as well.
+
+    As in scikit-learn -1 is one for each core, -2 all but one, None is 1. A budget within another cannot exceed it.
+    """
+    n_threads = thread_count(n_jobs)
+    if n_jobs == -1 or n_threads == _budget.get():
+        yield
+        return
+    token = _budget.set(n_threads)
+    try:
+        with _blas_limits.at_most(n_threads):
+            yield
+    finally:
+        _budget.reset(token)
+
+
+def thread_count(n_jobs: int | None = -1) -> int:
+    """The number of threads that ``n_jobs`` stands for, within the budget."""
+    wanted, allowed = check_jobs(n_jobs), _budget.get()
+    if wanted == 1 or allowed == 1:
+        return 1
+    if wanted == -1 and allowed is not None:
+        return allowed
+    if wanted < 0:
+        wanted = max(1, cpu_count() + 1 + wanted)
+    return wanted if allowed is None else min(wanted, allowed)
+
+
+@cache
+def cpu_count() -> int:
+    """Cores that this process may use, which can be fewer than the machine has."""
+    from joblib import cpu_count as usable_cores  # noqa: PLC0415 - slow to import
+
+    return int(usable_cores())
 
 
 def map_threads(
     function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None = -1
 ) -> list[Result]:
-    """Apply ``function`` to each item, in order, on ``n_jobs`` threads (-1: one per core; None: one)."""
+    """Apply ``function`` to each item, in order, on the threads of the budget, at most ``n_jobs`` of them."""
     work = list(items)
-    n_threads = min(len(work), thread_count(n_jobs))
-    if n_threads <= 1:
-        return [function(item) for item in work]
-    with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(function, work))
+    with _pool(min(len(work), thread_count(n_jobs)) if len(work) > 1 else 1) as run:
+        return run(function, work)
 
 
 def deal(items: Iterable[Item], workers: Sequence[Callable[[Item], object]]) -> None:
@@ -31,83 +81,121 @@ def deal(items: Iterable[Item], workers: Sequence[Callable[[Item], object]]) -> 
     to the workers. Item i goes to worker ``i % len(workers)``, so that a worker gets the same items in every run.
     After an error no more are given out, and of several errors that of the first item is raised.
     """
-    game = _Deal(iter(items), len(workers))
-    with ThreadPoolExecutor(len(workers)) as pool:
+    # A generator ends when making an item fails.
+    source = (item for item in items)
+    turns = [Semaphore(int(place == 0)) for place in range(len(workers))]
+    ended, errors = Event(), dict[int, BaseException]()
+
+    def take(place: int) -> Item:
+        """The next item, made while it is this worker's turn."""
+        turns[place].acquire()
         try:
-            list(pool.map(game.serve, workers, range(len(workers))))
+            return _END if ended.is_set() else next(source, _END)
+        finally:
+            turns[(place + 1) % len(workers)].release()
+
+    def serve(place: int) -> None:
+        """Give a worker its items; after an error only its turns are passed on."""
+        for number in count(place, len(workers)):
+            try:
+                if (item := take(place)) is _END:
+                    return
+                workers[place](item)
+            except BaseException as error:
+                errors[number] = error
+                ended.set()
+
+    with _pool(len(workers)) as run:
+        try:
+            run(serve, range(len(workers)))
         finally:
             # Waiting may be interrupted by the user.
-            game.end()
-    if game.errors:
-        raise game.errors[min(game.errors)]
-
-
-class _Deal(Generic[Item]):
-    """Items that are being given out."""
-
-    def __init__(self, items: Iterator[Item], n_workers: int) -> None:
-        self._items, self._n_workers = items, n_workers
-        self._following, self._ended = 0, False
-        self._turn = Condition()
-        self.errors: dict[int, BaseException] = {}
-
-    def serve(self, worker: Callable[[Item], object], place: int) -> None:
-        """Give a worker its items until there are no more."""
-        number = place
-        try:
-            while self._serve_one(worker, number):
-                number += self._n_workers
-        except BaseException as error:
-            self.errors[number] = error
-            self.end()
-
-    def end(self) -> None:
-        """Give out no more."""
-        with self._turn:
-            self._ended = True
-            self._turn.notify_all()
-
-    def _serve_one(self, worker: Callable[[Item], object], number: int) -> bool:
-        """Give a worker the item of this number; False if there is none."""
-        with self._turn:
-            self._turn.wait_for(lambda: self._ended or self._following == number)
-            if self._ended:
-                return False
-            # Unless an item comes: making it may raise.
-            self._ended = True
-            item = next(self._items, _END)
-            self._ended = item is _END
-            self._following += 1
-            self._turn.notify_all()
-        if item is not _END:
-            worker(item)  # type: ignore[arg-type]  # not the mark
-        return item is not _END
-
-
-_END = object()
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """scikit-learn's convention: -1 is all cores, -2 all but one, None is 1."""
-    if n_jobs is None:
-        return 1
-    return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
-
-
-def cpu_count() -> int:
-    """Cores that this process may use, which can be fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+            ended.set()
+    if errors:
+        raise errors[min(errors)]
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Let matrix products use one thread each while this lasts. Also a decorator."""
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - not at import
+def _pool(n_threads: int) -> Iterator[Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]]:
+    """A function like `map` that works on so many threads, none of which may start others."""
+    if n_threads == 1:
+        yield lambda function, items: [function(item) for item in items]
+        return
 
-    with threadpool_limits(limits=1, user_api="blas"):
+    with thread_budget(1), ThreadPoolExecutor(n_threads) as pool:
+
+        def run(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+            # Each item in a copy of the caller's context: its budget, and NumPy's error handling.
+            contexts = [copy_context() for _ in items]
+            return list(pool.map(lambda context, item: context.run(function, item), contexts, items))
+
+        yield run
+
+
+@contextmanager
+def one_blas_thread(multiplications: int = 0) -> Iterator[None]:
+    """Let each matrix product use one thread, unless it has so many multiplications that more are worth it.
+
+    Pools may use several. Also a decorator.
+    """
+    if _budget.get() == 1 or multiplications >= _LARGE_PRODUCT:
         yield
+        return
+    with _blas_limits.at_most(1):
+        yield
+
+
+class _BlasLimits:
+    """Limits on the threads of linear algebra. There is one number for the process: the smallest limit asked for holds.
+
+    The numbers found by the first to come are restored by the last to leave, whatever the order in which they go.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._limits: list[int] = []
+        self._found: dict[str, tuple[Any, int]] = {}
+
+    @contextmanager
+    def at_most(self, n_threads: int) -> Iterator[None]:
+        """A limit while this lasts."""
+        with self._lock:
+            self._find()
+            self._limits.append(n_threads)
+            self._apply()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._limits.remove(n_threads)
+                self._apply()
+
+    def _find(self) -> None:
+        """Note the numbers of threads before any limit, also of libraries that were loaded under one."""
+        if not self._limits:
+            self._found.clear()
+        for library in _blas_libraries(len(sys.modules)):
+            self._found.setdefault(library.filepath, (library, library.num_threads))
+
+    def _apply(self) -> None:
+        for library, number in self._found.values():
+            # From version 3.8 threadpoolctl listens to one thread, so that threads do not overrule one another. Here
+            # they take turns, and agree.
+            listen = getattr(library, "clear_controlling_thread", lambda *, force: force)
+            listen(force=True)
+            library.set_num_threads(min([number, *self._limits]))
+            listen(force=True)
+
+
+_blas_limits = _BlasLimits()
+
+
+@lru_cache(maxsize=1)
+def _blas_libraries(n_modules: int) -> list[Any]:  # noqa: ARG001 - a library comes with a module that is imported
+    """The libraries of linear algebra that are loaded. Looking for them takes milliseconds."""
+    from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - not at import
+
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 @contextmanager

@@ -141,6 +141,15 @@ def check_real(value: Any, name: str, *, low: float, high: float = np.inf) -> fl
     return float(value)
 
 
+def check_jobs(n_jobs: Any) -> int:
+    """Validate a number of threads, as in scikit-learn: None is 1, and negative numbers count back from all cores."""
+    if n_jobs is None:
+        return 1
+    if not _is_whole(n_jobs) or int(n_jobs) == 0:
+        raise ValueError(f"n_jobs must be a number of threads, or -1 for one per core; got {n_jobs!r}.")
+    return int(n_jobs)
+
+
 def _is_whole(value: Any) -> bool:
     """Whether this is a whole number; True and False are not."""
     return type(value) is not bool and isinstance(value, Integral)

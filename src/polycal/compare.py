@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polycal._threads import progress_bar
+from polycal._threads import progress_bar, thread_budget
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_integer, check_real, check_sample
 from polycal.calibrators.base import Calibrator
@@ -118,6 +118,7 @@ def compare_calibrators(
     from_logits: bool = False,
     alpha: float = 0.05,
     random_state: int = 0,
+    n_jobs: int | None = -1,
     progress: bool | None = None,
 ) -> Comparison:
     """Fit calibrators on some rows and judge them on others, the rows as they are among them.
@@ -136,6 +137,8 @@ def compare_calibrators(
         Level of each certificate.
     random_state : int
         Seed.
+    n_jobs : int or None, default -1
+        Number of threads, -1 for one per core.
     progress : bool, optional
         Whether to draw a progress bar on stderr; by default where that is a terminal.
 
@@ -163,7 +166,8 @@ def compare_calibrators(
     methods = (
         {name: make_calibrator(name, seed) for name in CALIBRATORS} if calibrators is None else calibrators
     )
-    return compare_samples(fit, rest, methods, alpha, seed, progress)
+    with thread_budget(n_jobs):
+        return compare_samples(fit, rest, methods, alpha, seed, progress)
 
 
 def compare_samples(

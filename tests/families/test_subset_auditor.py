@@ -7,7 +7,7 @@ from tests.strategies import samples
 
 import polycal as pc
 from benchmarks import subsets
-from polycal import _threads as _parallel
+from polycal._threads import thread_budget
 from polycal._validation import check_sample
 from polycal.families import subset
 from polycal.families.questions import SubsetWitness
@@ -83,13 +83,11 @@ def test_rows_of_weight_0_do_not_matter():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
-def test_the_number_of_threads_does_not_matter(n_jobs, monkeypatch):
+def test_the_number_of_threads_does_not_matter(n_jobs):
     sample = planted(600, 5)
     expected = SubsetAuditor().find(sample).subset
-    monkeypatch.setattr(
-        subset, "map_threads", lambda f, items: _parallel.map_threads(f, items, n_jobs=n_jobs)
-    )
-    assert SubsetAuditor().find(sample).subset == expected
+    with thread_budget(n_jobs):
+        assert SubsetAuditor().find(sample).subset == expected
 
 
 def test_more_rows_find_more():

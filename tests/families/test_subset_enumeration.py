@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tests import reference_subset
 from tests.strategies import samples
 
-from polycal import _threads as _parallel
+from polycal._threads import thread_budget
 from polycal._validation import check_sample
 from polycal.families import subset as subset_enumeration
 from polycal.families.subset import affordable, count_subsets, enumerate_subsets
@@ -50,14 +50,12 @@ def test_every_subset_is_tried_once(max_size, monkeypatch):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
-def test_the_number_of_threads_does_not_matter(n_jobs, monkeypatch):
+def test_the_number_of_threads_does_not_matter(n_jobs):
     rng = np.random.default_rng(1)
     sample = check_sample(rng.integers(0, 8, 60), rng.dirichlet(np.ones(8), 60))
     expected = enumerate_subsets(sample)
-    monkeypatch.setattr(
-        subset_enumeration, "map_threads", lambda f, items: _parallel.map_threads(f, items, n_jobs=n_jobs)
-    )
-    found = enumerate_subsets(sample)
+    with thread_budget(n_jobs):
+        found = enumerate_subsets(sample)
     assert found.members.tolist() == expected.members.tolist()
     assert found.curve.value == expected.curve.value
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests import reference_subset
 
-from polycal import _threads as _parallel
+from polycal._threads import thread_budget
 from polycal._validation import check_sample
 from polycal.families import subset
 from polycal.families.subset import enumerate_subsets, search_part, search_subsets
@@ -84,13 +84,11 @@ def test_relabelling_classes_relabels_the_set(max_size):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
-def test_the_number_of_threads_does_not_matter(n_jobs, monkeypatch):
+def test_the_number_of_threads_does_not_matter(n_jobs):
     sample = case(8)
     expected = search_subsets(sample)
-    monkeypatch.setattr(
-        subset, "map_threads", lambda f, items: _parallel.map_threads(f, items, n_jobs=n_jobs)
-    )
-    found = search_subsets(sample)
+    with thread_budget(n_jobs):
+        found = search_subsets(sample)
     assert found.members.tolist() == expected.members.tolist()
     assert found.n_evaluated == expected.n_evaluated
 

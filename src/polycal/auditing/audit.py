@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from polycal._threads import thread_budget
 from polycal._typing import Path
 from polycal._validation import check_groups, check_integer, check_real, check_sample
 from polycal.auditing.findings import half_rows
@@ -113,7 +114,8 @@ def audit(
     )
     source = MemorySource(sample)
     plan = make_plan(source, notions, auditors, groups, kernel, alpha, random_state, n_jobs)
-    return audit_source(source, plan, calibrator)
+    with thread_budget(n_jobs):
+        return audit_source(source, plan, calibrator)
 
 
 def audit_stream(
@@ -179,7 +181,8 @@ def audit_stream(
     """
     source = FileSource(opened_predictions(data, memory, part))
     plan = make_plan(source, notions, auditors, groups, kernel, alpha, random_state, n_jobs)
-    return audit_source(source, plan, calibrator)
+    with thread_budget(n_jobs):
+        return audit_source(source, plan, calibrator)
 
 
 def make_plan(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polycal._threads import map_threads
+from polycal._threads import thread_budget
 from polycal._typing import Ints
 from polycal.auditing.result import Finding
 from polycal.families.auditor import Auditor
@@ -57,7 +57,9 @@ def find_all(
 
 def search_all(auditors: Mapping[str, Auditor], searched: Sample, n_jobs: int | None) -> list[Witness]:
     """What each auditor finds."""
-    return map_threads(lambda auditor: auditor.find(searched), auditors.values(), n_jobs)
+    with thread_budget(n_jobs):
+        # One after the other: a search uses all threads, and often one of them takes most of the time.
+        return [auditor.find(searched) for auditor in auditors.values()]
 
 
 def findings_of(found: Mapping[str, Witness], judged: Sequence[Judged], alpha: float) -> tuple[Finding, ...]:

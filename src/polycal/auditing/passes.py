@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 
-from polycal._threads import deal, one_blas_thread
+from polycal._threads import deal
 from polycal._typing import Bools, Ints
 from polycal.calibrators.base import Calibrator
 from polycal.io.chunks import Chunk
@@ -107,8 +107,7 @@ def show(task: AnyPass, chunks: Iterator[Callable[[], Chunk | None]], n_threads:
     """
     tasks = [task, *(task.twin() for _ in range(n_threads - 1))]
     turn = Lock()
-    with one_blas_thread() if n_threads > 1 else nullcontext():
-        deal(chunks, [partial(_show, own, turn) for own in tasks])
+    deal(chunks, [partial(_show, own, turn) for own in tasks])
     return reduce(Pass.merge, tasks)
 
 

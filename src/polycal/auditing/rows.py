@@ -160,7 +160,6 @@ class HeldRows(Rows):
             lambda redrawn: notion.estimate(redrawn).value,
             n_draws,
             self.plan.seed,
-            n_jobs=self.plan.n_jobs,
         )
         return MeasuredError(estimate, float(draws.mean()))
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polycal._card import card, some
 from polycal._containers import column_names, to_numpy
-from polycal._threads import map_threads
+from polycal._threads import map_threads, one_blas_thread
 from polycal._typing import Float64s, Floats, Path
 from polycal._validation import check_proba, check_sample
 from polycal.families.auditor import weighted_rows
@@ -103,7 +103,8 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
 
     def _fit_sample(self, sample: Sample) -> Self:
         """Fit on a validated sample."""
-        self.steps_ = self._fit(sample)
+        with one_blas_thread(sample.n_samples * sample.n_classes**2):
+            self.steps_ = self._fit(sample)
         self._set_classes(sample.n_classes, sample.class_names)
         return self
 

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 import polycal as pc
+from polycal._threads import thread_budget
 from polycal._typing import Floats
 from polycal.cli.inputs import read_calibrator, readable_file, shown
 from polycal.cli.options import JobsOption, JsonOption, QuietOption, SeedOption
-from polycal.cli.output import print_json, threads, working
+from polycal.cli.output import print_json, working
 from polycal.io.predictions import map_predictions
 
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="What polycal recalibrate wrote.")]
@@ -40,7 +41,7 @@ def apply(
     calibrator = read_calibrator(model)
     with (
         working(f"calibrating {shown([predictions])}", quiet=quiet),
-        threads(jobs),
+        thread_budget(jobs),
         readable_file(predictions) as file,
     ):
         n_samples = map_predictions(file, out, _map(calibrator))

@@ -6,10 +6,11 @@ import typer
 from rich.console import Console
 
 import polycal as pc
+from polycal._threads import thread_budget
 from polycal.calibrators.registry import CALIBRATORS, make_calibrator
 from polycal.cli.inputs import read_sample
 from polycal.cli.options import AlphaOption, JobsOption, JsonOption, QuietOption, SeedOption
-from polycal.cli.output import print_json, threads
+from polycal.cli.output import print_json
 from polycal.report.comparison import render_comparison
 
 CalibrationArgument = Annotated[
@@ -51,7 +52,7 @@ def compare(
         fit, rest = (pc.read_predictions(calibration, part=part) for part in ("calibration", "evaluation"))
     else:
         fit, rest = read_sample(calibration, "all"), read_sample(evaluation, "all")
-    with threads(jobs):
+    with thread_budget(jobs):
         result = compare_samples(fit, rest, methods, alpha, seed, False if quiet else None)
     if as_json:
         print_json(result.to_dict())

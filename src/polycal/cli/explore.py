@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import polycal as pc
+from polycal._threads import thread_budget
 from polycal.cli.inputs import read_calibrator, read_sample, shown
 from polycal.cli.options import (
     FileArgument,
@@ -19,7 +20,7 @@ from polycal.cli.options import (
     QuietOption,
     SeedOption,
 )
-from polycal.cli.output import print_json, threads, working
+from polycal.cli.output import print_json, working
 
 CalibratorOption = Annotated[
     Path | None,
@@ -59,7 +60,7 @@ def explore(
     door = open_door(port)
     named_groups = None if groups is None else pc.read_groups(groups)
     model = None if calibrator is None else read_calibrator(calibrator)
-    with threads(jobs):
+    with thread_budget(jobs):
         with working(f"loading {shown([file])}", quiet=quiet):
             explorer = make_explorer(
                 read_sample(file, part),

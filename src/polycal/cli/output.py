@@ -9,7 +9,6 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from threadpoolctl import threadpool_limits
 
 import polycal as pc
 from polycal.report.terminal import render
@@ -38,15 +37,6 @@ def _finite(data: Any) -> Any:
     if isinstance(data, list | tuple):
         return [_finite(value) for value in data]
     return None if isinstance(data, float) and not math.isfinite(data) else data
-
-
-@contextmanager
-def threads(jobs: int) -> Iterator[None]:
-    """No more threads than this in linear algebra; -1 for one per core."""
-    if jobs < 1 and jobs != -1:
-        raise ValueError(f"jobs must be at least 1, or -1 for one per core; got {jobs}.")
-    with threadpool_limits(None if jobs == -1 else jobs):
-        yield
 
 
 @contextmanager

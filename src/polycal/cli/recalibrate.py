@@ -7,10 +7,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from polycal._threads import thread_budget
 from polycal.calibrators.registry import CALIBRATORS, make_calibrator
 from polycal.cli.inputs import read_sample
 from polycal.cli.options import FileArgument, JobsOption, JsonOption, PartOption, QuietOption, SeedOption
-from polycal.cli.output import print_json, threads, working
+from polycal.cli.output import print_json, working
 from polycal.storage.atomic import check_writable
 
 OutOption = Annotated[
@@ -47,7 +48,7 @@ def recalibrate(
             check_writable(path)
     sample = read_sample(file, part)
     start = time.perf_counter()
-    with working(f"fitting {method} on {sample.n_samples:,} rows", quiet=quiet), threads(jobs):
+    with working(f"fitting {method} on {sample.n_samples:,} rows", quiet=quiet), thread_budget(jobs):
         calibrator._fit_sample(sample)
     seconds = time.perf_counter() - start
     calibrator.save(out)

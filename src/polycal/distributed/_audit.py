@@ -7,6 +7,7 @@ from functools import reduce
 from itertools import accumulate
 from typing import Any
 
+from polycal._threads import thread_budget
 from polycal.auditing.audit import audit_source, make_plan
 from polycal.auditing.passes import AnyPass, Pass
 from polycal.auditing.result import Audit
@@ -79,7 +80,7 @@ def audit(
     10000
     """
     parts = partitions_of(data, memory, part, class_names)
-    with computing(client) as compute:
+    with thread_budget(n_jobs), computing(client) as compute:
         source = DaskSource(parts, compute)
         plan = make_plan(source, notions, auditors, groups, kernel, alpha, random_state, n_jobs)
         return audit_source(source, plan, calibrator)

@@ -37,10 +37,16 @@ class Search:
         What was found so far: findings as in `Audit.to_dict`, with the series and the indices of the classes.
     """
 
-    def __init__(self, samples: Mapping[str, Sample], halves: tuple[Ints, Ints] | None, seed: int) -> None:
+    def __init__(
+        self,
+        samples: Mapping[str, Sample],
+        halves: tuple[Ints, Ints] | None,
+        seed: int,
+        n_jobs: int | None = -1,
+    ) -> None:
         self.state: State = "too few rows" if halves is None else "waiting"
         self.found: list[dict[str, Any]] = []
-        self._work: Any = None if halves is None else (dict(samples), halves, seed)
+        self._work: Any = None if halves is None else (dict(samples), halves, seed, n_jobs)
         self._process: Any = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._lock = threading.Lock()
@@ -95,22 +101,24 @@ def _start_shielded(process: Any) -> None:
 
 
 def search_all(connection: "Connection[Any, Any]") -> None:
-    """Receive predictions, halves and seed; send what is found in each set of predictions, then None."""
+    """Receive predictions, halves, seed and n_jobs; send what is found in each set of predictions, then None."""
     if hasattr(os, "nice"):
         os.nice(10)
-    samples, halves, seed = connection.recv()
+    samples, halves, seed, n_jobs = connection.recv()
     for series, sample in samples.items():
-        connection.send(worst_found(series, sample, halves, seed))
+        connection.send(worst_found(series, sample, halves, seed, n_jobs))
     connection.send(None)
 
 
-def worst_found(series: str, sample: Sample, halves: tuple[Ints, Ints], seed: int) -> list[dict[str, Any]]:
+def worst_found(
+    series: str, sample: Sample, halves: tuple[Ints, Ints], seed: int, n_jobs: int | None = -1
+) -> list[dict[str, Any]]:
     """The worst set of classes and the worst small one, judged on rows that were not searched."""
     auditors = {"any number of classes": SubsetAuditor(random_state=seed)}
     if sample.n_classes >= _MANY_CLASSES:
         auditors[f"at most {_FEW} classes"] = SubsetAuditor(_FEW, random_state=seed)
     findings: dict[tuple[int, ...], dict[str, Any]] = {}
-    for finding in find_all(auditors, sample, halves, ALPHA, seed, n_jobs=None):
+    for finding in find_all(auditors, sample, halves, ALPHA, seed, n_jobs):
         if isinstance(finding.witness, SubsetWitness):
             members = finding.witness.members.tolist()
             findings.setdefault(tuple(members), finding.to_dict() | {"classes": members, "series": series})

@@ -127,7 +127,7 @@ def make_explorer(
         series={name: Columns.of(one) for name, one in samples.items()},
         groups=named,
         unseen=None if halves is None else halves[1],
-        search=Search(samples, halves, seed),
+        search=Search(samples, halves, seed, n_jobs),
         seed=seed,
         n_jobs=n_jobs,
     )

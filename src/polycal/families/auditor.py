@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polycal._threads import thread_budget
 from polycal._typing import Bools, Float64s, Floats
 from polycal._validation import check_sample
 from polycal.families.notion import Notion
@@ -29,6 +30,7 @@ class Auditor(ABC):
         *,
         class_names: Any = None,
         from_logits: bool = False,
+        n_jobs: int | None = -1,
     ) -> Witness:
         """Look for a weight function that correlates with the residual ``y - v``.
 
@@ -40,20 +42,18 @@ class Auditor(ABC):
             Predicted probabilities.
         sample_weight, class_names, from_logits
             As for `smooth_calibration_error`.
+        n_jobs : int or None, default -1
+            Number of threads, -1 for one per core; the result does not depend on it.
 
         Returns
         -------
         Witness
         """
-        return self.find(
-            check_sample(
-                y_true,
-                y_proba,
-                sample_weight=sample_weight,
-                class_names=class_names,
-                from_logits=from_logits,
-            )
+        sample = check_sample(
+            y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
         )
+        with thread_budget(n_jobs):
+            return self.find(sample)
 
     @abstractmethod
     def find(self, sample: Sample) -> Witness:

@@ -103,13 +103,8 @@ class FullSmooth(Notion):
         )
 
     def _floor_words(self, sample: Sample) -> str:
-        # One draw at a time: the classes of each are solved on all cores.
         floors = null_draws(
-            sample,
-            lambda redrawn: best_full_smooth(redrawn)[0],
-            self.n_floor_draws,
-            self.random_state,
-            n_jobs=1,
+            sample, lambda redrawn: best_full_smooth(redrawn)[0], self.n_floor_draws, self.random_state
         )
         draws = "1 draw" if self.n_floor_draws == 1 else f"{self.n_floor_draws} draws"
         return f"{floors.mean():.4g} with labels drawn from the predictions themselves ({draws})"

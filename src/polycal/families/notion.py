@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from polycal._threads import thread_budget
 from polycal._validation import check_sample
 from polycal.families.witness import Witness
 from polycal.sample import Sample
@@ -69,6 +70,7 @@ def estimate_error(
     sample_weight: Any = None,
     class_names: Any = None,
     from_logits: bool = False,
+    n_jobs: int | None = -1,
 ) -> ErrorEstimate:
     """Compute the error of any notion of calibration, with what kind of number it is.
 
@@ -82,6 +84,8 @@ def estimate_error(
         What being calibrated means, such as ``Confidence()``.
     sample_weight, class_names, from_logits
         As for `smooth_calibration_error`.
+    n_jobs : int or None, default -1
+        Number of threads, -1 for one per core; the result does not depend on it.
 
     Returns
     -------
@@ -99,7 +103,8 @@ def estimate_error(
     sample = check_sample(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )
-    return notion.estimate(sample)
+    with thread_budget(n_jobs):
+        return notion.estimate(sample)
 
 
 def calibration_error(
@@ -110,6 +115,7 @@ def calibration_error(
     sample_weight: Any = None,
     class_names: Any = None,
     from_logits: bool = False,
+    n_jobs: int | None = -1,
 ) -> float:
     """Compute the error of any notion of calibration. 0 is best.
 
@@ -118,7 +124,7 @@ def calibration_error(
 
     Parameters
     ----------
-    y_true, y_proba, notion, sample_weight, class_names, from_logits
+    y_true, y_proba, notion, sample_weight, class_names, from_logits, n_jobs
         As for `estimate_error`.
 
     Returns
@@ -139,4 +145,5 @@ def calibration_error(
         sample_weight=sample_weight,
         class_names=class_names,
         from_logits=from_logits,
+        n_jobs=n_jobs,
     ).value

@@ -247,7 +247,7 @@ class _Climber:
             return values.astype(np.float64), gradient.astype(np.float64)
 
         blocks = list(row_blocks(self._points.n_points, rows.size))
-        parts = map_threads(correlate_block, blocks, n_jobs=-1 if len(blocks) > 1 else 1)
+        parts = map_threads(correlate_block, blocks)
         return np.sum([part[0] for part in parts], axis=0), np.sum([part[1] for part in parts], axis=0)
 
     def _exact(self, positions: Float64s) -> Float64s:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from polycal._threads import thread_budget
 from polycal._typing import Ints
 from polycal._validation import CalibrationWarning, check_integer, check_real, check_sample
 from polycal.inference.bounds import check_seed
@@ -130,17 +131,16 @@ def bootstrap_interval(
     sample = check_sample(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )
-    value = statistic(sample)
-    # The redraws come first, from a seed of their own.
-    floor = null_draws(sample, statistic, _N_REDRAWS, random_state + 1, n_jobs=n_jobs)
-    if value <= floor.max():
-        _warn(value, float(floor.mean()))
     rows = (
         np.arange(sample.n_samples) if sample.sample_weight is None else np.flatnonzero(sample.sample_weight)
     )
-    draws = repeat(
-        lambda rng: statistic(resample(sample, rows, rng)), n_draws, random_state, n_jobs, progress
-    )
+    with thread_budget(n_jobs):
+        value = statistic(sample)
+        # The redraws come first, from a seed of their own.
+        floor = null_draws(sample, statistic, _N_REDRAWS, random_state + 1)
+        if value <= floor.max():
+            _warn(value, float(floor.mean()))
+        draws = repeat(lambda rng: statistic(resample(sample, rows, rng)), n_draws, random_state, progress)
     bias, spread = float(draws.mean()) - value, float(draws.std(ddof=1))
     z = NormalDist().inv_cdf((1.0 + level) / 2.0)
     return ErrorInterval(

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from polycal._threads import map_threads
+from polycal._threads import map_threads, thread_budget
 from polycal._typing import Float64s, Floats
 from polycal._validation import check_integer, check_sample
 from polycal.inference.bounds import check_level, check_seed
 from polycal.inference.redraw import CalibrationTest, draw_labels
 from polycal.kernels.kernels import Kernel, Laplace
-from polycal.kernels.products import lower_blocks, quadratic_forms, residuals
+from polycal.kernels.products import block_threads, lower_blocks, quadratic_forms, residuals
 from polycal.sample import Sample, row_blocks
 
 # Rows of a block given to one thread at a time.
@@ -26,6 +26,7 @@ def kernel_calibration_error(
     sample_weight: Any = None,
     class_names: Any = None,
     from_logits: bool = False,
+    n_jobs: int | None = -1,
 ) -> float:
     r"""Compute the squared kernel calibration error: do alike predictions err alike?
 
@@ -45,6 +46,8 @@ def kernel_calibration_error(
     sample_weight, class_names, from_logits
         As for `smooth_calibration_error`. Weights say how much a row counts, not that it was seen often: for the
         unbiased estimate a row of weight 2 differs from two equal rows.
+    n_jobs : int or None, default -1
+        Number of threads, -1 for one per core.
 
     Returns
     -------
@@ -77,9 +80,10 @@ def kernel_calibration_error(
     )
     pairs = _pair_weight(sample, diagonal=not unbiased)
     points = sample.proba.astype(np.float64, copy=False)
-    forms = quadratic_forms(
-        kernel.resolve(points), points, residuals(sample, np.float64), diagonal=not unbiased
-    )
+    with thread_budget(n_jobs):
+        forms = quadratic_forms(
+            kernel.resolve(points), points, residuals(sample, np.float64), diagonal=not unbiased
+        )
     return float(forms.sum() / pairs)
 
 
@@ -94,12 +98,13 @@ def kernel_test(
     class_names: Any = None,
     from_logits: bool = False,
     random_state: int = 0,
+    n_jobs: int | None = -1,
 ) -> CalibrationTest:
     r"""Test whether labels can have been drawn from the predictions.
 
     Parameters
     ----------
-    y_true, y_proba, sample_weight, class_names, from_logits
+    y_true, y_proba, sample_weight, class_names, from_logits, n_jobs
         As for `kernel_calibration_error`.
     kernel : Kernel, default Laplace()
         What "alike" means. A smaller scale, such as ``Laplace(0.3)``, often sees more. It may depend on the
@@ -146,7 +151,8 @@ def kernel_test(
     )
     pairs = _pair_weight(sample, diagonal=False)
     kernel = kernel.resolve(sample.proba)
-    values = _statistics(sample, kernel, _with_redrawn(sample, n_draws, random_state)) / pairs
+    with thread_budget(n_jobs), block_threads(sample.proba):
+        values = _statistics(sample, kernel, _with_redrawn(sample, n_draws, random_state)) / pairs
     draws, levels = values[1:], sorted({alpha, 0.5, 1.0 - alpha})
     return CalibrationTest(
         statistic=float(values[0]),

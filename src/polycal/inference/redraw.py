@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polycal._threads import map_threads, progress_bar
+from polycal._threads import map_threads, progress_bar, thread_budget
 from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_integer, check_sample
 from polycal.inference.bounds import check_level, check_seed
@@ -115,8 +115,8 @@ def calibration_test(
         As for `smooth_calibration_error`.
     random_state : int, default 0
         Seed of the labels drawn.
-    n_jobs : int, default -1
-        Number of threads, -1 for all cores. The result does not depend on it.
+    n_jobs : int or None, default -1
+        Number of threads, -1 for one per core; the result does not depend on it.
     progress : bool, optional
         Whether to draw a progress bar on stderr; by default only when that is a terminal.
 
@@ -156,8 +156,9 @@ def calibration_test(
     sample = check_sample(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )
-    value = statistic(sample)
-    draws = null_draws(sample, statistic, n_draws, random_state, n_jobs=n_jobs, progress=progress)
+    with thread_budget(n_jobs):
+        value = statistic(sample)
+        draws = null_draws(sample, statistic, n_draws, random_state, progress)
     levels = sorted({alpha, 0.5, 1.0 - alpha})
     return CalibrationTest(
         statistic=value,
@@ -176,20 +177,14 @@ def null_draws(
     statistic: Statistic,
     n_draws: int,
     random_state: int,
-    *,
-    n_jobs: int | None = -1,
     progress: bool | None = False,
 ) -> Float64s:
     """The statistic on samples with redrawn labels; each draw has its own seed, so threads do not matter."""
-    return repeat(lambda rng: statistic(redraw_labels(sample, rng)), n_draws, random_state, n_jobs, progress)
+    return repeat(lambda rng: statistic(redraw_labels(sample, rng)), n_draws, random_state, progress)
 
 
 def repeat(
-    draw: Callable[[np.random.Generator], float],
-    n_draws: int,
-    random_state: int,
-    n_jobs: int | None,
-    progress: bool | None,
+    draw: Callable[[np.random.Generator], float], n_draws: int, random_state: int, progress: bool | None
 ) -> Float64s:
     """The results of many independent draws, on threads, the same for any number of these."""
     with progress_bar("Drawing", n_draws, progress) as advance:
@@ -199,7 +194,7 @@ def repeat(
             advance()
             return value
 
-        return np.array(map_threads(one, np.random.SeedSequence(random_state).spawn(n_draws), n_jobs))
+        return np.array(map_threads(one, np.random.SeedSequence(random_state).spawn(n_draws)))
 
 
 def redraw_labels(sample: Sample, rng: np.random.Generator) -> Sample:

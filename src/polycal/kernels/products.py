@@ -1,9 +1,11 @@
 """Products with kernel matrices that are never stored: blocks of rows, in one pass."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import numpy as np
 
+from polycal._threads import one_blas_thread
 from polycal._typing import Float64s, Floats
 from polycal.kernels.kernels import Kernel
 from polycal.sample import Sample, row_blocks
@@ -69,18 +71,20 @@ def kernel_times(
     if at is None:
         return _symmetric_times(kernel, points, values, diagonal=diagonal)
     out = np.zeros((at.shape[0], values.shape[1]))
-    for rows in _sides(at.shape[0]):
-        for columns in _sides(points.shape[0]):
-            out[rows] += kernel.block(at[rows], points[columns]) @ values[columns]
+    with block_threads(points):
+        for rows in _sides(at.shape[0]):
+            for columns in _sides(points.shape[0]):
+                out[rows] += kernel.block(at[rows], points[columns]) @ values[columns]
     return out
 
 
 def _symmetric_times(kernel: Kernel, points: Floats, values: Floats, *, diagonal: bool) -> Float64s:
     out = np.zeros((points.shape[0], values.shape[1]))
-    for rows, columns, block in lower_blocks(kernel, points, diagonal=diagonal):
-        out[rows] += block @ values[columns]
-        if rows != columns:
-            out[columns] += block.T @ values[rows]
+    with block_threads(points):
+        for rows, columns, block in lower_blocks(kernel, points, diagonal=diagonal):
+            out[rows] += block @ values[columns]
+            if rows != columns:
+                out[columns] += block.T @ values[rows]
     return out
 
 
@@ -90,11 +94,12 @@ def cross_times(
     """``K @ right_values`` and ``K.T @ left_values`` for the kernel K of left and right points, in one pass."""
     at_left = np.zeros((left.shape[0], right_values.shape[1]))
     at_right = np.zeros((right.shape[0], left_values.shape[1]))
-    for rows in _sides(left.shape[0]):
-        for columns in _sides(right.shape[0]):
-            block = kernel.block(left[rows], right[columns])
-            at_left[rows] += block @ right_values[columns]
-            at_right[columns] += block.T @ left_values[rows]
+    with block_threads(left):
+        for rows in _sides(left.shape[0]):
+            for columns in _sides(right.shape[0]):
+                block = kernel.block(left[rows], right[columns])
+                at_left[rows] += block @ right_values[columns]
+                at_right[columns] += block.T @ left_values[rows]
     return at_left, at_right
 
 
@@ -104,10 +109,16 @@ def quadratic_forms(kernel: Kernel, points: Floats, values: Floats, *, diagonal:
     Half the work of `kernel_times`: a block's transpose adds the same amount as the block.
     """
     total = np.zeros(values.shape[1])
-    for rows, columns, block in lower_blocks(kernel, points, diagonal=diagonal):
-        form = np.einsum("ij,ij->j", values[rows], block @ values[columns], dtype=np.float64)
-        total += form if rows == columns else 2 * form
+    with block_threads(points):
+        for rows, columns, block in lower_blocks(kernel, points, diagonal=diagonal):
+            form = np.einsum("ij,ij->j", values[rows], block @ values[columns], dtype=np.float64)
+            total += form if rows == columns else 2 * form
     return total
+
+
+def block_threads(points: Floats) -> AbstractContextManager[None]:
+    """One thread for the products of blocks, unless these are large."""
+    return one_blas_thread(min(_SIDE, points.shape[0]) ** 2 * points.shape[1])
 
 
 def _sides(n: int) -> list[slice]:
