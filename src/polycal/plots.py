@@ -68,9 +68,8 @@ def plot_reliability(
     --------
     >>> from matplotlib.figure import Figure
     >>> import polycal as pc
-    >>> from polycal.plots import plot_reliability
     >>> curve = pc.reliability_curve([0, 1, 1, 1], [0.1, 0.2, 0.8, 0.9], n_bins=2)
-    >>> ax = plot_reliability(curve, ax=Figure().subplots())
+    >>> ax = pc.plots.plot_reliability(curve, ax=Figure().subplots())
     >>> ax.get_title()
     'Is it 1?'
     """
@@ -133,9 +132,8 @@ def plot_cumulative(
     --------
     >>> from matplotlib.figure import Figure
     >>> import polycal as pc
-    >>> from polycal.plots import plot_cumulative
     >>> curve = pc.smooth_calibration_curve([1, 0, 1], [0.2, 0.5, 0.9])
-    >>> ax = plot_cumulative(curve, ax=Figure().subplots())
+    >>> ax = pc.plots.plot_cumulative(curve, ax=Figure().subplots())
     >>> ax.get_xlabel()
     'Predicted probability'
     """

@@ -1,1 +1,6 @@
 """One audit, wherever the rows are: a source of rows, three passes over them, findings, pictures, the result."""
+
+import lazy_loader as _lazy
+
+# Names are listed in __init__.pyi and imported when first used.
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

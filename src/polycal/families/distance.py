@@ -136,8 +136,8 @@ def distance_to_calibration(
 
     Examples
     --------
-    >>> from polycal.families.distance import distance_to_calibration
-    >>> distance = distance_to_calibration([0, 1, 1, 1], [[0.5, 0.5]] * 4)
+    >>> import polycal as pc
+    >>> distance = pc.distance_to_calibration([0, 1, 1, 1], [[0.5, 0.5]] * 4)
     >>> round(distance.upper, 3), distance.upper - distance.lower < 0.001
     (0.5, True)
     >>> round(distance.coupling.cost, 3)

@@ -67,9 +67,9 @@ class FullSmooth(Notion):
     Examples
     --------
     >>> from polycal import calibration_error
-    >>> from polycal.families.full_smooth import FullSmooth
+    >>> import polycal as pc
     >>> y_proba = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]]
-    >>> calibration_error([0, 1], y_proba, FullSmooth(n_floor_draws=0))
+    >>> calibration_error([0, 1], y_proba, pc.FullSmooth(n_floor_draws=0))
     0.625
     """
 

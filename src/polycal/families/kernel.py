@@ -110,9 +110,8 @@ class KernelAuditor(Auditor):
     Examples
     --------
     >>> import polycal as pc
-    >>> from polycal.families.kernel import KernelAuditor
     >>> fit, fresh = pc.datasets.load_fashion("calibration"), pc.datasets.load_fashion("evaluation")
-    >>> witness = KernelAuditor(max_samples=2000).find_witness(fit.labels, fit.proba)
+    >>> witness = pc.KernelAuditor(max_samples=2000).find_witness(fit.labels, fit.proba)
     >>> witness.correlation(fresh) > 0.03
     True
     """
@@ -151,8 +150,8 @@ class KernelAuditor(Auditor):
 
         Examples
         --------
-        >>> from polycal.families.kernel import KernelAuditor
-        >>> KernelAuditor.for_projected_smooth(0.4).kernel
+        >>> import polycal as pc
+        >>> pc.KernelAuditor.for_projected_smooth(0.4).kernel
         Multinomial(degree=15)
         """
         return cls(Multinomial(lipschitz_degree(_check_alpha(alpha) / 4)), amplify=amplify)
@@ -179,8 +178,8 @@ class KernelAuditor(Auditor):
 
         Examples
         --------
-        >>> from polycal.families.kernel import KernelAuditor
-        >>> KernelAuditor.for_sigmoid(2, 0.4).kernel
+        >>> import polycal as pc
+        >>> pc.KernelAuditor.for_sigmoid(2, 0.4).kernel
         Multinomial(degree=8)
         """
         return cls(Multinomial(sigmoid_degree(slope, _check_alpha(alpha) / 4)), amplify=amplify)

@@ -110,9 +110,8 @@ class LearnerAuditor(Auditor):
     --------
     >>> import polycal as pc
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from polycal.families.learner import LearnerAuditor
     >>> fit, fresh = pc.datasets.load_fashion("calibration"), pc.datasets.load_fashion("evaluation")
-    >>> LearnerAuditor(LogisticRegression()).find_witness(fit.labels, fit.proba).correlation(fresh) > 0.03
+    >>> pc.LearnerAuditor(LogisticRegression()).find_witness(fit.labels, fit.proba).correlation(fresh) > 0.03
     True
     """
 

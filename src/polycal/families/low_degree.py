@@ -51,9 +51,8 @@ class LowDegree(Notion):
     Examples
     --------
     >>> import polycal as pc
-    >>> from polycal.families.low_degree import LowDegree
     >>> y_proba = [[0.5, 0.5], [0.5, 0.5], [0.9, 0.1], [0.9, 0.1]]
-    >>> estimate = pc.estimate_error([0, 1, 1, 1], y_proba, LowDegree(1))
+    >>> estimate = pc.estimate_error([0, 1, 1, 1], y_proba, pc.LowDegree(1))
     >>> round(estimate.value, 4), estimate.kind
     (0.9, 'exact')
     """

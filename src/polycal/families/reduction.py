@@ -43,8 +43,8 @@ class KernelLearner(RegressorMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from polycal.families.reduction import KernelLearner
-    >>> learner = KernelLearner().fit([[0.9, 0.1], [0.2, 0.8]], [1, -1])
+    >>> import polycal as pc
+    >>> learner = pc.KernelLearner().fit([[0.9, 0.1], [0.2, 0.8]], [1, -1])
     >>> np.sign(learner.predict([[0.8, 0.2], [0.1, 0.9]]))
     array([ 1., -1.])
     """
@@ -154,13 +154,11 @@ class LearnerFromAuditor(RegressorMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from polycal.families.kernel import KernelAuditor
-    >>> from polycal.kernels.kernels import Gaussian
-    >>> from polycal.families.reduction import LearnerFromAuditor
+    >>> import polycal as pc
     >>> rng = np.random.default_rng(0)
     >>> X = rng.dirichlet(np.ones(3), 2000)
     >>> z = np.sign(X[:, 2] - 0.3)
-    >>> learner = LearnerFromAuditor(KernelAuditor(Gaussian(0.1))).fit(X[:1000], z[:1000])
+    >>> learner = pc.LearnerFromAuditor(pc.KernelAuditor(pc.Gaussian(0.1))).fit(X[:1000], z[:1000])
     >>> bool(np.mean(z[1000:] * learner.predict(X[1000:])) > 0.5)
     True
     """

@@ -48,9 +48,8 @@ class SubsetSmooth(Notion):
     --------
     >>> import numpy as np
     >>> import polycal as pc
-    >>> from polycal.families.subset import SubsetSmooth
     >>> y_proba = np.tile([0.25, 0.25, 0.25, 0.25], (8, 1))
-    >>> estimate = pc.estimate_error([0, 0, 0, 1, 2, 2, 2, 3], y_proba, SubsetSmooth())
+    >>> estimate = pc.estimate_error([0, 0, 0, 1, 2, 2, 2, 3], y_proba, pc.SubsetSmooth())
     >>> estimate.value, estimate.kind, estimate.witness.subset
     (0.25, 'exact', [0, 2])
     """
@@ -387,11 +386,11 @@ class SubsetAuditor(Auditor):
     Examples
     --------
     >>> import numpy as np
-    >>> from polycal.families.subset import SubsetAuditor
+    >>> import polycal as pc
     >>> y_proba = np.full((100, 5), 0.2)
     >>> y_true = np.repeat(["cat", "car", "dog", "bus", "bike"], [28, 16, 28, 14, 14])
     >>> names = ["cat", "car", "dog", "bus", "bike"]
-    >>> SubsetAuditor().find_witness(y_true, y_proba, class_names=names).subset
+    >>> pc.SubsetAuditor().find_witness(y_true, y_proba, class_names=names).subset
     ['cat', 'dog']
     """
 

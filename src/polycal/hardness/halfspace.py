@@ -57,8 +57,8 @@ def make_hidden_halfspace(
 
     Examples
     --------
-    >>> from polycal.hardness.halfspace import make_hidden_halfspace
-    >>> round(make_hidden_halfspace(100, 5, noise=0.2).truth["canonical"], 4)
+    >>> import polycal as pc
+    >>> round(pc.hardness.make_hidden_halfspace(100, 5, noise=0.2).truth["canonical"], 4)
     0.4
     """
     check_integer(n_classes, "n_classes", minimum=3)

@@ -28,8 +28,8 @@ def largest_hidden_error(n_classes: int, *, sharpness: float = 0.1) -> float:
 
     Examples
     --------
-    >>> from polycal.hardness import largest_hidden_error
-    >>> [round(largest_hidden_error(k, sharpness=0), 4) for k in (4, 6, 100)]
+    >>> import polycal as pc
+    >>> [round(pc.hardness.largest_hidden_error(k, sharpness=0), 4) for k in (4, 6, 100)]
     [0.1111, 0.1875, 0.471]
     """
     p = 1 / (_side(n_classes) + 1)
@@ -118,8 +118,8 @@ def make_hidden_subset(
 
     Examples
     --------
-    >>> from polycal.hardness import make_hidden_subset
-    >>> made = make_hidden_subset(1000, 6, error=0.1)
+    >>> import polycal as pc
+    >>> made = pc.hardness.make_hidden_subset(1000, 6, error=0.1)
     >>> made.subset, made.truth["classwise"], round(made.truth["subset"], 6)
     ([0, 1, 2], 0.0, 0.1)
     """

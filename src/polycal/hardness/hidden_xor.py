@@ -69,8 +69,8 @@ def make_hidden_xor(
 
     Examples
     --------
-    >>> from polycal.hardness import make_hidden_xor
-    >>> made = make_hidden_xor(100, 4, 2)
+    >>> import polycal as pc
+    >>> made = pc.hardness.make_hidden_xor(100, 4, 2)
     >>> made.proba.shape, round(made.truth["canonical"], 4)
     ((100, 37), 0.5333)
     """

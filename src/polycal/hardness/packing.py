@@ -89,8 +89,8 @@ def pack_simplex(
 
     Examples
     --------
-    >>> from polycal.hardness.packing import pack_simplex
-    >>> packing = pack_simplex(4, 0.5)
+    >>> import polycal as pc
+    >>> packing = pc.hardness.pack_simplex(4, 0.5)
     >>> len(packing.points) >= packing.guaranteed
     True
     """
@@ -185,9 +185,9 @@ def repeat_probability(packing: Packing, n_samples: int) -> float:
 
     Examples
     --------
-    >>> from polycal.hardness import pack_simplex, repeat_probability
-    >>> packing = pack_simplex(6, 0.2, max_points=365)
-    >>> round(repeat_probability(packing, 23), 3)
+    >>> import polycal as pc
+    >>> packing = pc.hardness.pack_simplex(6, 0.2, max_points=365)
+    >>> round(pc.hardness.repeat_probability(packing, 23), 3)
     0.507
     """
     taken = np.arange(check_integer(n_samples, "n_samples", minimum=1)) / len(packing.points)

@@ -63,9 +63,8 @@ def clause_spread(instance: XorInstance, *, n_roundings: int = 100, random_state
 
     Examples
     --------
-    >>> from polycal.hardness.pseudorandom import clause_spread
-    >>> from polycal.hardness.xor import make_random_xor
-    >>> spread = clause_spread(make_random_xor(8, 3, 400))
+    >>> import polycal as pc
+    >>> spread = pc.hardness.clause_spread(pc.hardness.make_random_xor(8, 3, 400))
     >>> spread.reached <= spread.relaxed
     True
     """

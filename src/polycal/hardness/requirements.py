@@ -77,8 +77,7 @@ def required_degree(notion: Notion, alpha: float) -> int:
     Examples
     --------
     >>> import polycal as pc
-    >>> from polycal.hardness.requirements import required_degree
-    >>> required_degree(pc.ProjectedSmooth(), 0.1), required_degree(pc.Sigmoid(2), 0.1)
+    >>> pc.hardness.required_degree(pc.ProjectedSmooth(), 0.1), pc.hardness.required_degree(pc.Sigmoid(2), 0.1)
     (62, 10)
     """
     alpha = _check_alpha(alpha)
@@ -139,10 +138,9 @@ def required_samples(notion: Notion, alpha: float, n_classes: int, delta: float 
     Examples
     --------
     >>> import polycal as pc
-    >>> from polycal.hardness.requirements import required_samples
-    >>> required_samples(pc.LowDegree(2), 0.1, 10).n_samples
+    >>> pc.hardness.required_samples(pc.LowDegree(2), 0.1, 10).n_samples
     236932
-    >>> required_samples(pc.FullSmooth(), 0.005, 20).kind
+    >>> pc.hardness.required_samples(pc.FullSmooth(), 0.005, 20).kind
     'necessary'
     """
     alpha = _check_alpha(alpha)

@@ -69,9 +69,9 @@ def kernel_calibration_error(
 
     Examples
     --------
-    >>> from polycal.inference.kernel_error import kernel_calibration_error
+    >>> import polycal as pc
     >>> y_proba = [[0.1, 0.8, 0.1], [0.2, 0.5, 0.3]]
-    >>> round(kernel_calibration_error([1, 2], y_proba), 6)
+    >>> round(pc.kernel_calibration_error([1, 2], y_proba), 6)
     -0.103179
     """
     kernel = _check_kernel(kernel)
@@ -137,9 +137,8 @@ def kernel_test(
     Examples
     --------
     >>> import polycal as pc
-    >>> from polycal.inference.kernel_error import kernel_test
     >>> sample = pc.datasets.load_fashion("evaluation").take(slice(500))
-    >>> kernel_test(sample.labels, sample.proba, n_draws=99).p_value
+    >>> pc.kernel_test(sample.labels, sample.proba, n_draws=99).p_value
     0.01
     """
     kernel = _check_kernel(kernel)

@@ -1,6 +1,6 @@
 """Predictions and groups of classes on disk: read with suspicion, written in one piece."""
 
-from polycal.io.groups import read_groups
-from polycal.io.predictions import read_predictions, read_probabilities, write_predictions
+import lazy_loader as _lazy
 
-__all__ = ["read_groups", "read_predictions", "read_probabilities", "write_predictions"]
+# Names are listed in __init__.pyi and imported when first used.
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -249,11 +249,11 @@ def open_predictions(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from polycal.io.chunks import open_predictions
+    >>> import polycal as pc
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for day in "ab":
     ...         _ = Path(folder, f"{day}.csv").write_text("cat,dog,label\n0.9,0.1,cat\n0.25,0.75,dog\n")
-    ...     files = open_predictions(folder)
+    ...     files = pc.open_predictions(folder)
     ...     files, sum(chunk.sample.n_samples for chunk in files)
     (PredictionFiles(2 files, n_classes=2), 4)
     """

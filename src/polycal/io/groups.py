@@ -36,11 +36,11 @@ def read_groups(path: _typing.Path) -> dict[str, list[str | int]]:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from polycal.io import read_groups
+    >>> import polycal as pc
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "groups.yaml")
     ...     _ = path.write_text("animal: [cat, dog]\nvehicle:\n  - car\n")
-    ...     read_groups(path)
+    ...     pc.read_groups(path)
     {'animal': ['cat', 'dog'], 'vehicle': ['car']}
     """
     path = Path(path)

@@ -134,11 +134,11 @@ def open_lists(
     >>> from pathlib import Path
     >>> from scipy.sparse import csr_array
     >>> import polycal.sparse
-    >>> from polycal.io.lists import open_lists, write_lists
+    >>> import polycal as pc
     >>> sample = polycal.sparse.sparse_sample([1, 2], csr_array([[0.0, 0.9, 0.0, 0.05], [0.6, 0.0, 0.3, 0.0]]))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_lists(Path(folder, "top.parquet"), sample)
-    ...     files = open_lists(folder)
+    ...     pc.write_lists(Path(folder, "top.parquet"), sample)
+    ...     files = pc.open_lists(folder)
     ...     files, [chunk.sample for chunk in files]
     (ListFiles(1 files, n_classes=4),
      [SparseSample(n_samples=2, n_classes=4, n_listed=4, remainder='unknown')])

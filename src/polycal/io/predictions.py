@@ -77,11 +77,11 @@ def read_predictions(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from polycal.io import read_predictions
+    >>> import polycal as pc
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "predictions.csv")
     ...     _ = path.write_text("cat,dog,label\n0.9,0.1,cat\n0.25,0.75,dog\n")
-    ...     sample = read_predictions(path)
+    ...     sample = pc.read_predictions(path)
     >>> sample
     Sample(n_samples=2, n_classes=2, float64)
     >>> sample.class_names, sample.labels
@@ -124,11 +124,11 @@ def read_probabilities(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from polycal.io import read_probabilities
+    >>> import polycal as pc
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "new.csv")
     ...     _ = path.write_text("cat,dog\n0.9,0.1\n")
-    ...     read_probabilities(path)
+    ...     pc.read_probabilities(path)
     (array([[0.9, 0.1]]), ('cat', 'dog'))
     """
     file, _, raw = _read(path, max_bytes)
@@ -169,11 +169,11 @@ def write_predictions(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from polycal.io import read_predictions, write_predictions
+    >>> import polycal as pc
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "predictions.npz")
-    ...     write_predictions(path, ["dog", "cat"], [[0.3, 0.7], [0.8, 0.2]], class_names=["cat", "dog"])
-    ...     read_predictions(path).labels
+    ...     pc.write_predictions(path, ["dog", "cat"], [[0.3, 0.7], [0.8, 0.2]], class_names=["cat", "dog"])
+    ...     pc.read_predictions(path).labels
     array([1, 0])
     """
     target, file_format = _writable(path, "path")

@@ -77,8 +77,8 @@ class Multinomial(Kernel):
     Examples
     --------
     >>> import numpy as np
-    >>> from polycal.kernels.kernels import Multinomial
-    >>> Multinomial(degree=2).block(np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]))
+    >>> import polycal as pc
+    >>> pc.Multinomial(degree=2).block(np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]))
     array([[1.75]])
     """
 
@@ -183,8 +183,8 @@ class Laplace(Radial):
     Examples
     --------
     >>> import numpy as np
-    >>> from polycal.kernels.kernels import Laplace
-    >>> Laplace(scale=0.5).block(np.array([[0.5, 0.5]]), np.array([[0.5, 0.5], [0.8, 0.1]])).round(4)
+    >>> import polycal as pc
+    >>> pc.Laplace(scale=0.5).block(np.array([[0.5, 0.5]]), np.array([[0.5, 0.5], [0.8, 0.1]])).round(4)
     array([[1.    , 0.3679]])
     """
 
@@ -219,8 +219,8 @@ class Gaussian(Radial):
     Examples
     --------
     >>> import numpy as np
-    >>> from polycal.kernels.kernels import Gaussian
-    >>> Gaussian(scale=0.5).block(np.array([[0.5, 0.5]]), np.array([[0.5, 0.5], [0.8, 0.1]])).round(4)
+    >>> import polycal as pc
+    >>> pc.Gaussian(scale=0.5).block(np.array([[0.5, 0.5]]), np.array([[0.5, 0.5], [0.8, 0.1]])).round(4)
     array([[1.    , 0.6065]])
     """
 
@@ -286,8 +286,8 @@ class CallableKernel(Kernel):
     Examples
     --------
     >>> import numpy as np
-    >>> from polycal.kernels.kernels import CallableKernel
-    >>> linear = CallableKernel(lambda left, right: left @ right.T, bound=1.0)
+    >>> import polycal as pc
+    >>> linear = pc.CallableKernel(lambda left, right: left @ right.T, bound=1.0)
     >>> linear.block(np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]))
     array([[0.5]])
     """

@@ -1,1 +1,6 @@
 """Additive states: what an audit needs to remember of rows it has seen. They stream, merge, save and resume."""
+
+import lazy_loader as _lazy
+
+# Names are listed in __init__.pyi and imported when first used.
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

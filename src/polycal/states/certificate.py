@@ -58,10 +58,9 @@ class CertificateState(State):
     Examples
     --------
     >>> import polycal as pc
-    >>> from polycal.states.certificate import CertificateState
     >>> fit, test = (pc.datasets.load_fashion(part) for part in ("calibration", "evaluation"))
     >>> witness = pc.estimate_error(fit.labels, fit.proba, pc.Confidence(smooth=True)).witness
-    >>> certificate = CertificateState(witness).update(test.labels, test.proba).finish()
+    >>> certificate = pc.CertificateState(witness).update(test.labels, test.proba).finish()
     >>> abs(certificate.lower_bound - pc.certify(witness, test.labels, test.proba).lower_bound) < 1e-4
     True
     """

@@ -132,9 +132,8 @@ class KernelState(State):
     Examples
     --------
     >>> import polycal as pc
-    >>> from polycal.states.kernel import KernelState
     >>> fit, fresh = pc.datasets.load_fashion("calibration"), pc.datasets.load_fashion("evaluation")
-    >>> state = KernelState(fit.proba[:200])
+    >>> state = pc.KernelState(fit.proba[:200])
     >>> for start in range(0, 4000, 1000):
     ...     part = slice(start, start + 1000)
     ...     _ = state.update(fit.labels[part], fit.proba[part])

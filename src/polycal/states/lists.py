@@ -79,9 +79,9 @@ class TruncatedQuestionState(ListState):
     Examples
     --------
     >>> from scipy.sparse import csr_array
-    >>> from polycal.states.lists import TruncatedQuestionState
+    >>> import polycal as pc
     >>> top = csr_array([[0.0, 0.9, 0.0, 0.05], [0.6, 0.0, 0.3, 0.0]])
-    >>> summary = TruncatedQuestionState([0, 1]).update([1, 2], top).finish()
+    >>> summary = pc.TruncatedQuestionState([0, 1]).update([1, 2], top).finish()
     >>> round(summary.low, 3), round(summary.high, 3), round(summary.unknown, 3)
     (0.25, 0.353, 0.075)
     """
@@ -176,10 +176,10 @@ class TruncatedKernelState(ListState):
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
     >>> import polycal.sparse
-    >>> from polycal.states.lists import TruncatedKernelState
+    >>> import polycal as pc
     >>> top = csr_array(np.repeat([[0.6, 0.0, 0.3, 0.0], [0.0, 0.7, 0.0, 0.2]], 50, axis=0))
     >>> y_true = np.repeat([0, 2, 1, 3], [20, 30, 35, 15])
-    >>> witness = TruncatedKernelState(top[::10]).update(y_true, top).finish()
+    >>> witness = pc.TruncatedKernelState(top[::10]).update(y_true, top).finish()
     >>> round(float(witness.correlations(polycal.sparse.sparse_sample(y_true, top)).mean()), 3)
     0.371
     """

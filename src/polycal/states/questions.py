@@ -165,8 +165,8 @@ class QuestionState(State):
 
     Examples
     --------
-    >>> from polycal.states.questions import QuestionState
-    >>> state = QuestionState([0, 1]).update([2, 2], [[0.2, 0.3, 0.5]] * 2).update([0, 1], [[0.7, 0.2, 0.1]] * 2)
+    >>> import polycal as pc
+    >>> state = pc.QuestionState([0, 1]).update([2, 2], [[0.2, 0.3, 0.5]] * 2).update([0, 1], [[0.7, 0.2, 0.1]] * 2)
     >>> round(state.finish().value, 6)
     0.22
     """
@@ -267,8 +267,8 @@ class ClassesState(State):
 
     Examples
     --------
-    >>> from polycal.states.questions import ClassesState
-    >>> state = ClassesState().update([0, 0, 1, 0], [[0.75, 0.25], [0.75, 0.25], [0.25, 0.75], [0.25, 0.75]])
+    >>> import polycal as pc
+    >>> state = pc.ClassesState().update([0, 0, 1, 0], [[0.75, 0.25], [0.75, 0.25], [0.25, 0.75], [0.25, 0.75]])
     >>> [round(summary.value, 3) for summary in state.finish()]
     [0.25, 0.25]
     """

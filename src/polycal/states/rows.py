@@ -177,8 +177,8 @@ class SketchState(State):
 
     Examples
     --------
-    >>> from polycal.states.rows import SketchState
-    >>> state = SketchState(2).update([0, 1, 1, 0], [0.2, 0.6, 0.7, 0.1])
+    >>> import polycal as pc
+    >>> state = pc.SketchState(2).update([0, 1, 1, 0], [0.2, 0.6, 0.7, 0.1])
     >>> state.finish()
     Sample(n_samples=2, n_classes=2, float64)
     """

@@ -95,9 +95,9 @@ class ScoreState(State):
 
     Examples
     --------
-    >>> from polycal.states.sums import ScoreState
-    >>> monday = ScoreState().update([0], [[0.5, 0.5]])
-    >>> tuesday = ScoreState().update([1], [[0.0, 1.0]])
+    >>> import polycal as pc
+    >>> monday = pc.ScoreState().update([0], [[0.5, 0.5]])
+    >>> tuesday = pc.ScoreState().update([1], [[0.0, 1.0]])
     >>> monday.merge(tuesday).finish()["brier_score"]
     0.25
     """
@@ -166,8 +166,8 @@ class BinnedState(State):
 
     Examples
     --------
-    >>> from polycal.states.sums import BinnedState
-    >>> state = BinnedState().update([0], [[0.75, 0.25]]).update([1], [[0.75, 0.25]])
+    >>> import polycal as pc
+    >>> state = pc.BinnedState().update([0], [[0.75, 0.25]]).update([1], [[0.75, 0.25]])
     >>> state.finish().confidence_error()
     0.25
     """

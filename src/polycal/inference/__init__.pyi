@@ -1,0 +1,12 @@
+from .bootstrap import ErrorInterval as ErrorInterval
+from .bootstrap import bootstrap_interval as bootstrap_interval
+from .bounds import mean_interval as mean_interval
+from .bounds import mean_lower_bound as mean_lower_bound
+from .bounds import mean_p_value as mean_p_value
+from .certificate import Certificate as Certificate
+from .certificate import Reading as Reading
+from .certificate import certify as certify
+from .kernel_error import kernel_calibration_error as kernel_calibration_error
+from .kernel_error import kernel_test as kernel_test
+from .redraw import CalibrationTest as CalibrationTest
+from .redraw import calibration_test as calibration_test

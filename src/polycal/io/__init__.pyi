@@ -1,0 +1,10 @@
+from .chunks import PredictionFiles as PredictionFiles
+from .chunks import open_predictions as open_predictions
+from .groups import read_groups as read_groups
+from .lists import open_lists as open_lists
+from .lists import read_lists as read_lists
+from .lists import write_lists as write_lists
+from .objects import load as load
+from .predictions import read_predictions as read_predictions
+from .predictions import read_probabilities as read_probabilities
+from .predictions import write_predictions as write_predictions

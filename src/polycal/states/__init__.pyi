@@ -1,0 +1,12 @@
+from .base import State as State
+from .certificate import CertificateState as CertificateState
+from .kernel import KernelState as KernelState
+from .lists import TruncatedKernelState as TruncatedKernelState
+from .lists import TruncatedQuestionState as TruncatedQuestionState
+from .questions import ClassesState as ClassesState
+from .questions import QuestionState as QuestionState
+from .questions import QuestionSummary as QuestionSummary
+from .rows import SketchState as SketchState
+from .sums import BinnedErrors as BinnedErrors
+from .sums import BinnedState as BinnedState
+from .sums import ScoreState as ScoreState
