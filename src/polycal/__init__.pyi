@@ -1,5 +1,6 @@
 from . import datasets as datasets
 from . import distributed as distributed
+from . import families as families
 from . import hardness as hardness
 from . import inference as inference
 from . import kernels as kernels

@@ -115,8 +115,8 @@ def lift(points: Floats) -> Float64s:
     Examples
     --------
     >>> import numpy as np
-    >>> from polycal.families.reduction import lift
-    >>> lift(np.array([[0.0, 0.0, 1.0]])).round(3)
+    >>> import polycal as pc
+    >>> pc.families.lift(np.array([[0.0, 0.0, 1.0]])).round(3)
     array([[0.333, 0.333, 0.333]])
     """
     lifted = points / np.float64(3)

@@ -1,3 +1,10 @@
+from .degree import bounded_radius_squared as bounded_radius_squared
+from .degree import jackson_polynomial as jackson_polynomial
+from .degree import largest_coefficients as largest_coefficients
+from .degree import lipschitz_degree as lipschitz_degree
+from .degree import projection_norm as projection_norm
+from .degree import sigmoid_degree as sigmoid_degree
+from .degree import sigmoid_polynomial as sigmoid_polynomial
 from .kernels import CallableKernel as CallableKernel
 from .kernels import Gaussian as Gaussian
 from .kernels import Kernel as Kernel

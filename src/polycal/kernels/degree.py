@@ -30,8 +30,8 @@ def lipschitz_degree(tolerance: float) -> int:
 
     Examples
     --------
-    >>> from polycal.kernels.degree import lipschitz_degree
-    >>> lipschitz_degree(0.1)
+    >>> import polycal as pc
+    >>> pc.kernels.lipschitz_degree(0.1)
     15
     """
     return math.ceil(math.pi / (2 * _positive(tolerance, "tolerance"))) - 1
@@ -73,8 +73,8 @@ def sigmoid_degree(slope: float, tolerance: float) -> int:
 
     Examples
     --------
-    >>> from polycal.kernels.degree import sigmoid_degree
-    >>> sigmoid_degree(4, 0.1)
+    >>> import polycal as pc
+    >>> pc.kernels.sigmoid_degree(4, 0.1)
     17
     """
     slope, tolerance = _positive(slope, "slope"), _positive(tolerance, "tolerance")
@@ -135,8 +135,8 @@ def jackson_polynomial(function: Callable[[Float64s], Any], degree: int) -> Cheb
     Examples
     --------
     >>> import numpy as np
-    >>> from polycal.kernels.degree import jackson_polynomial
-    >>> p = jackson_polynomial(np.abs, 48)
+    >>> import polycal as pc
+    >>> p = pc.kernels.jackson_polynomial(np.abs, 48)
     >>> t = np.linspace(-1, 1, 1001)
     >>> bool(np.abs(p(t) - np.abs(t)).max() < 0.1), bool(p(t).min() >= 0)
     (True, True)
@@ -190,8 +190,8 @@ def sigmoid_polynomial(slope: float, shift: float, tolerance: float) -> Chebyshe
     Examples
     --------
     >>> import numpy as np
-    >>> from polycal.kernels.degree import sigmoid_polynomial
-    >>> p = sigmoid_polynomial(4, 1, 0.1)
+    >>> import polycal as pc
+    >>> p = pc.kernels.sigmoid_polynomial(4, 1, 0.1)
     >>> t = np.linspace(-1, 1, 1001)
     >>> p.degree(), bool(np.abs(p(t) - np.tanh(4 * t + 1)).max() < 0.1)
     (19, True)
@@ -230,8 +230,8 @@ def projection_norm(polynomial: Any, length: float) -> float:
     Examples
     --------
     >>> from numpy.polynomial import Polynomial
-    >>> from polycal.kernels.degree import projection_norm
-    >>> projection_norm(Polynomial([3, 0, 1]), 2.0)
+    >>> import polycal as pc
+    >>> pc.kernels.projection_norm(Polynomial([3, 0, 1]), 2.0)
     5.0
     """
     check_real(length, "length", low=0)
@@ -260,8 +260,8 @@ def largest_coefficients(degree: int) -> list[int]:
 
     Examples
     --------
-    >>> from polycal.kernels.degree import largest_coefficients
-    >>> largest_coefficients(4)
+    >>> import polycal as pc
+    >>> pc.kernels.largest_coefficients(4)
     [1, 3, 8, 4, 8]
     """
     before, last = [0], [1]
@@ -290,8 +290,8 @@ def bounded_radius_squared(degree: int, squared_length: float) -> int:
 
     Examples
     --------
-    >>> from polycal.kernels.degree import bounded_radius_squared
-    >>> bounded_radius_squared(4, 10), 160**4
+    >>> import polycal as pc
+    >>> pc.kernels.bounded_radius_squared(4, 10), 160**4
     (662491, 655360000)
     """
     m = math.ceil(check_real(squared_length, "squared_length", low=0, high=1e9))

@@ -1,5 +1,6 @@
 from .base import State as State
 from .certificate import CertificateState as CertificateState
+from .certificate import ReadingState as ReadingState
 from .kernel import KernelState as KernelState
 from .lists import TruncatedKernelState as TruncatedKernelState
 from .lists import TruncatedQuestionState as TruncatedQuestionState

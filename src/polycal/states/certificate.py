@@ -177,8 +177,8 @@ class ReadingState(State):
 
     Examples
     --------
-    >>> from polycal.states.certificate import ReadingState
-    >>> reading = ReadingState([1], 0.5, 1.0).update([0, 1, 1, 0], [0.2, 0.6, 0.8, 0.7]).finish()
+    >>> import polycal as pc
+    >>> reading = pc.states.ReadingState([1], 0.5, 1.0).update([0, 1, 1, 0], [0.2, 0.6, 0.8, 0.7]).finish()
     >>> round(reading.predicted, 3), round(reading.observed, 3), reading.share
     (0.7, 0.667, 0.75)
     """
