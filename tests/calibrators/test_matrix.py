@@ -13,9 +13,9 @@ import polycal as pc
 from polycal._validation import check_sample
 from polycal.calibrators import loss, matrix
 from polycal.calibrators.matrix import (
+    EFFORT,
     N_FOLDS,
     RELATIVE_PENALTIES,
-    TOLERANCE,
     DirichletCalibrator,
     MatrixPenalty,
     MatrixScaling,
@@ -83,7 +83,7 @@ def test_the_objective_is_within_the_tolerance_of_its_minimum(monkeypatch, penal
     sample = draw_weighted(weighted=True)
     W, b = fit_log_linear(sample, penalty)
     found = slow_objective(sample, penalty, np.concatenate([W.ravel(), b]))
-    assert found <= slow_minimum(sample, penalty) + TOLERANCE
+    assert found <= slow_minimum(sample, penalty) + EFFORT.tolerance
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -113,7 +113,7 @@ def test_no_start_is_better_than_the_end(drawn):
     found = slow_objective(sample, penalty, np.concatenate([W.ravel(), b]))
     for inverse in (0.2, 1.0, 3.0):
         start = np.concatenate([inverse * np.eye(k).ravel(), np.zeros(k)])
-        assert found <= slow_objective(sample, penalty, start) + 2 * TOLERANCE
+        assert found <= slow_objective(sample, penalty, start) + 2 * EFFORT.tolerance
 
 
 @pytest.mark.parametrize("penalty", [MatrixPenalty(0.0, 0.0, 0.0), MatrixPenalty(0.0, 1.0, 0.0)])

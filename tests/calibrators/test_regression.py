@@ -7,6 +7,7 @@ from tests.calibrators.draws import confused
 from polycal._validation import check_sample
 from polycal.calibrators import regression
 from polycal.calibrators.kernel.features import features_of_baseline
+from polycal.calibrators.optimise import Effort
 from polycal.calibrators.regression import (
     ClassBlocks,
     FoldModels,
@@ -100,7 +101,7 @@ def test_the_optimum_of_scipy_is_reached(amount, dtype, rel):
 
     options = {"maxiter": 5000, "ftol": 1e-14, "gtol": 1e-9}
     best = minimize(objective, np.zeros(36), jac=True, method="L-BFGS-B", options=options).fun
-    found = problem.solve(ridge, np.zeros((9, 4), dtype=dtype), 1e-10, 500)
+    found = problem.solve(ridge, np.zeros((9, 4), dtype=dtype), Effort(1e-10, 500))
     assert found.dtype == dtype
     assert penalised(problem, ridge, found) == pytest.approx(best, rel=rel)
 
@@ -122,7 +123,7 @@ def test_small_blocks_leave_the_rest_to_the_diagonal():
     problem, relative = make_problem()
     small = ClassBlocks(problem.features, np.exp(problem.offset), problem.mass, relative, 3)
     ridge, start = Ridge(relative, 1e-2), np.zeros((9, 4), dtype=np.float32)
-    weight = problem.solve(ridge, start, 1e-7, 12, KeptBlocks(small))
+    weight = problem.solve(ridge, start, Effort(1e-7, 12), KeptBlocks(small))
     assert penalised(problem, ridge, weight) < penalised(problem, ridge, start)
     gradient = problem.loss(weight)[1] + ridge.gradient(weight)
     assert float(np.vdot(small.solve(gradient, 1e-2), gradient)) > 0
@@ -150,7 +151,7 @@ def test_held_out_rows_do_not_depend_on_their_labels():
     changes = []
     for one in (problem, other):
         models = FoldModels(one, folds, [np.zeros_like(relative)] * 3)
-        models.move([Ridge(relative, 0.01)] * 3, 1e-4, 12)
+        models.move([Ridge(relative, 0.01)] * 3, Effort(1e-4, 12))
         changes.append(models.held_out())
     np.testing.assert_array_equal(*(change[folds[0]] for change in changes))
     assert not np.allclose(*(change[folds[1]] for change in changes))

@@ -11,6 +11,7 @@ from polycal._typing import Float64s, Floats
 from polycal._validation import check_real
 from polycal.calibrators.base import Calibrator, counted_rows
 from polycal.calibrators.loss import log_proba, losses_and_proba, total_weight, working_dtype
+from polycal.calibrators.optimise import Effort
 from polycal.calibrators.regression import FoldModels, SoftmaxRegression, sort_by_fold
 from polycal.calibrators.temperature import fit_inverse_temperature
 from polycal.sample import Sample, row_blocks, split_rows
@@ -30,9 +31,8 @@ _SEED = 0
 _MUCH_WORK = 2**24
 # The path ends after so many penalties in a row that are worse than the best.
 _PATIENCE = 2
-# Accuracy of the objective, at the end and while choosing; losses that differ by less than the latter are the same.
-TOLERANCE, CHOICE_TOLERANCE = 1e-12, 1e-5
-MAX_STEPS = 500
+# Of the last fit; and while choosing, where losses that differ by less than the tolerance are the same.
+EFFORT, CHOICE_EFFORT = Effort(1e-12, 500), Effort(1e-5, 500)
 
 
 class LogLinearCalibrator(Calibrator):
@@ -287,7 +287,7 @@ def fit_log_linear(
     """
     problem = log_linear_problem(sample, np.float64)
     start = tempered_map(sample) if start is None else start.astype(np.float64)
-    point = problem.solve(penalty, start, TOLERANCE, MAX_STEPS)
+    point = problem.solve(penalty, start, EFFORT)
     return point[:-1].astype(np.float64), point[-1].astype(np.float64)
 
 
@@ -353,7 +353,7 @@ def choose_penalty(sample: Sample, penalty: Callable[[float], MatrixPenalty]) ->
         losses.append(path.move(penalty(off_diagonal)))
         points.append(path.models.weights[0])
         means = [float(path.mass @ of_rows) for of_rows in losses]
-        if min(means[-_PATIENCE:]) > min(means) + CHOICE_TOLERANCE:
+        if min(means[-_PATIENCE:]) > min(means) + CHOICE_EFFORT.tolerance:
             break
     chosen = _largest_good(losses, path.mass)
     return PenaltyChoice(penalties[chosen], points[chosen], list(zip(penalties, means, strict=False)))
@@ -374,7 +374,7 @@ class _HeldOutPath:
 
     def move(self, penalty: MatrixPenalty) -> Float64s:
         """Fit anew, from the maps before; the log loss of each held-out row."""
-        self.models.move([penalty.per(weight) for weight in self._fitted], CHOICE_TOLERANCE, MAX_STEPS)
+        self.models.move([penalty.per(weight) for weight in self._fitted], CHOICE_EFFORT)
         logits = self.models.held_out()
         losses = np.empty(self._labels.size)
         for rows in row_blocks(*logits.shape):

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +22,22 @@ _SMALL_VALUE = 0.01
 
 Objective = Callable[[Floats], tuple[float, Floats]]
 Preconditioner = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """When a search ends.
+
+    Attributes
+    ----------
+    tolerance : float
+        Accuracy of the value, as a part of it.
+    max_steps : int
+        Few steps are a regularisation of their own.
+    """
+
+    tolerance: float
+    max_steps: int
 
 
 def newton(derivatives: Callable[[Float64s], tuple[float, Float64s, Float64s]], start: Float64s) -> Float64s:
@@ -45,8 +62,7 @@ def lbfgs(
     objective: Objective,
     start: Floats,
     preconditioner_at: Callable[[Floats], Preconditioner],
-    tolerance: float,
-    max_steps: int,
+    effort: Effort,
 ) -> Floats:
     """A minimiser of a smooth convex function, by preconditioned L-BFGS, in the dtype of ``start``.
 
@@ -58,18 +74,15 @@ def lbfgs(
         Not changed.
     preconditioner_at : callable
         Makes, at a point, something like the inverse of the Hessian. It is made anew where it has become stale.
-    tolerance : float
-        Accuracy of the value, relative to it.
-    max_steps : int
-        Few steps are a regularisation of their own.
+    effort : Effort
     """
     point = start
     value, gradient = objective(point)
     precondition, memory, length = preconditioner_at(point), _new_memory(), 1.0
-    for number in range(1, max_steps + 1):
+    for number in range(1, effort.max_steps + 1):
         step = _direction(gradient, memory, precondition)
         slope = float(np.vdot(step, gradient))
-        enough = tolerance * max(value, _SMALL_VALUE)
+        enough = effort.tolerance * max(value, _SMALL_VALUE)
         if slope < enough:
             break
         found = _search(objective, point, value, step, slope, length)
@@ -80,7 +93,7 @@ def lbfgs(
         gain, point, value, gradient = value - new_value, ahead, new_value, new_gradient
         if gain < 0.3 * enough:
             break
-        if number % _STALE == 0 and number < max_steps:
+        if number % _STALE == 0 and number < effort.max_steps:
             precondition, memory = preconditioner_at(point), _new_memory()
     return point
 

@@ -16,7 +16,7 @@ from polycal.calibrators.loss import (
     to_residual,
     total_weight,
 )
-from polycal.calibrators.optimise import Preconditioner, lbfgs, newton
+from polycal.calibrators.optimise import Effort, Preconditioner, lbfgs, newton
 from polycal.sample import Sample, row_blocks
 
 # Features of a class whose correlations the preconditioner knows; of the others it knows the diagonal.
@@ -154,12 +154,7 @@ class SoftmaxRegression:
         return value, gradient
 
     def solve(
-        self,
-        penalty: Penalty,
-        start: Floats,
-        tolerance: float,
-        max_steps: int,
-        kept: "KeptBlocks | None" = None,
+        self, penalty: Penalty, start: Floats, effort: Effort, kept: "KeptBlocks | None" = None
     ) -> Floats:
         """The W of least penalised loss; the preconditioner is the one kept, until it is stale."""
         kept = KeptBlocks() if kept is None else kept
@@ -174,7 +169,7 @@ class SoftmaxRegression:
             blocks = kept.fresh(lambda: self._class_blocks(weight, penalty))
             return lambda gradient: penalty.centred(blocks.solve(gradient, penalty.amount))
 
-        found = lbfgs(objective, start, preconditioner_at, tolerance, max_steps)
+        found = lbfgs(objective, start, preconditioner_at, effort)
         kept.is_stale = False
         return found
 
@@ -300,11 +295,11 @@ class FoldModels:
         self.problems = [problem.without(fold) for fold in folds]
         self.folds, self.weights = folds, list(start)
 
-    def move(self, penalties: Sequence[Penalty], tolerance: float, max_steps: int) -> None:
+    def move(self, penalties: Sequence[Penalty], effort: Effort) -> None:
         """Fit anew with a penalty for each fold, from the models before."""
         # A solution is a new array, which the next one does not change.
         self.weights = [
-            problem.solve(penalty, weight, tolerance, max_steps, self._kept)
+            problem.solve(penalty, weight, effort, self._kept)
             for problem, penalty, weight in zip(self.problems, penalties, self.weights, strict=True)
         ]
 

@@ -76,7 +76,10 @@ def fit_inverse_temperature(sample: Sample, logs: Floats) -> float:
     if at_one == 0.0:
         return 1.0
     bound = -math.log(_COLDEST if at_one < 0.0 else _HOTTEST)
-    if at_one * slope(bound) >= 0.0:
+    # Rows that are all right have no slope left to see when it is cold.
+    while (at_bound := slope(bound)) == 0.0:
+        bound /= 2.0
+    if at_one * at_bound > 0.0:
         return math.exp(bound)
     return math.exp(toms748(slope, min(0.0, bound), max(0.0, bound), xtol=_TOLERANCE, rtol=_TOLERANCE))
 

@@ -19,8 +19,7 @@ from polycal.calibrators.kernel.features import (
 )
 from polycal.calibrators.loss import Scores, logit_scores, total_weight
 from polycal.calibrators.matrix import (
-    CHOICE_TOLERANCE,
-    MAX_STEPS,
+    CHOICE_EFFORT,
     MatrixPenalty,
     choose_penalty,
     fold_maps,
@@ -166,7 +165,7 @@ def choose(trial: Trial, features: Features, seen: Floats, before: Choice) -> Ch
     start = before.weights if features.extend(before.features) else ()
     models = _fold_models(trial, x, relative, start)
     for i, penalty in enumerate(tuning.PENALTIES[above:]):
-        models.move([Ridge(relative, penalty)] * len(trial.folds), tuning.TOLERANCE, tuning.MAX_STEPS)
+        models.move([Ridge(relative, penalty)] * len(trial.folds), tuning.EFFORT)
         candidate = _best_part(trial, models.held_out(), penalty)
         table = best.table + candidate.table
         improved = candidate.gain > best.gain + tuning.LEAST_GAIN
@@ -237,5 +236,5 @@ def cross_fit_matrix(sample: Sample, folds: Sequence[slice]) -> tuple[Floats, Se
     chosen = choose_penalty(sample, MatrixPenalty.tied)
     models = fold_maps(sample, folds, chosen.start)
     penalty = MatrixPenalty.tied(chosen.penalty).per(total_weight(sample))
-    models.move([penalty] * len(folds), CHOICE_TOLERANCE, MAX_STEPS)
+    models.move([penalty] * len(folds), CHOICE_EFFORT)
     return models.held_out().astype(np.float32), models.weights

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from polycal.calibrators.optimise import Effort
+
 # The baseline. A weak prior on its three numbers (log 1/T, and the log odds of the background and of its uniform
 # part): centre, and width. It counts as one row, so it matters for a handful of rows only.
 PRIOR_CENTRE = np.array([0.0, -5.0, 0.0])
@@ -24,7 +26,7 @@ MOST_LANDMARKS, MOST_NUMBERS, MOST_CELLS = 1000, 60_000, 1 << 26
 LANDMARK_PENALTY = 0.3
 
 # The regression. Stopping early does no harm on held-out rows: what is left to gain is mostly noise.
-MAX_STEPS, TOLERANCE = 12, 1e-4
+EFFORT = Effort(tolerance=1e-4, max_steps=12)
 # With a smaller part of the classes likely, sparse products are faster than dense ones.
 SPARSE = 0.15
 
