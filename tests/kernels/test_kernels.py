@@ -125,11 +125,11 @@ def test_any_function_is_a_kernel():
     [
         (lambda: Multinomial(-1), ValueError, "degree must be an integer, at least 0"),
         (lambda: Multinomial(1.5), ValueError, "degree must be an integer"),
-        (lambda: Laplace(0), ValueError, "scale must be positive"),
-        (lambda: Laplace(-1), ValueError, "scale must be a number"),
+        (lambda: Laplace(0), ValueError, "scale must be a positive number"),
+        (lambda: Laplace(-1), ValueError, "scale must be a positive number"),
         (lambda: Gaussian("mean"), ValueError, "'median'"),
-        (lambda: CallableKernel(3, 1.0), TypeError, "function must be callable"),
-        (lambda: CallableKernel(print, 0), ValueError, "bound must be positive"),
+        (lambda: CallableKernel(3, 1.0), TypeError, "function must be a function of two arrays; got 3"),
+        (lambda: CallableKernel(print, 0), ValueError, "bound must be a positive number"),
         (lambda: unpack_kernel({"kernel": np.array("cubic")}), ValueError, "not one of"),
     ],
 )

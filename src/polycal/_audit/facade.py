@@ -10,9 +10,16 @@ from polycal._audit.findings import find_all, half_rows
 from polycal._audit.pictures import found_pictures, named_pictures
 from polycal._audit.questions import class_errors, group_errors
 from polycal._audit.result import Audit, MeasuredError
-from polycal._threads import thread_budget
+from polycal._threads import one_blas_thread, thread_budget
 from polycal._typing import Ints
-from polycal._validation import check_groups, check_integer, check_real, check_sample
+from polycal._validation import (
+    check_auditors,
+    check_groups,
+    check_level,
+    check_notions,
+    check_sample,
+    check_seed,
+)
 from polycal.families.auditor import Auditor
 from polycal.families.defaults import DEFAULT_NOTIONS, default_auditors
 from polycal.families.notion import Notion
@@ -96,12 +103,12 @@ def audit(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )
     named = check_groups(groups, sample)
-    check_real(alpha, "alpha", low=1e-12, high=0.5)
-    seed = check_integer(random_state, "random_state", minimum=0)
-    notions = DEFAULT_NOTIONS if notions is None else notions
-    searches = default_auditors(notions, seed) if auditors is None else dict(auditors)
+    check_level(alpha, high=0.5)
+    seed = check_seed(random_state)
+    notions = DEFAULT_NOTIONS if notions is None else check_notions(notions)
+    searches = default_auditors(notions, seed) if auditors is None else check_auditors(auditors)
     plan = _Plan(notions, searches, named, float(alpha), seed, n_jobs)
-    with thread_budget(n_jobs):
+    with thread_budget(n_jobs), one_blas_thread(sample.n_samples * sample.n_classes**2):
         halves = half_rows(sample, seed)
         if calibrator is None:
             return _with_pictures(_audit(sample, halves, plan), {"as given": sample}, halves, plan)

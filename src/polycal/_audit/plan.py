@@ -8,7 +8,7 @@ import numpy as np
 
 from polycal._threads import thread_count
 from polycal._typing import Ints
-from polycal._validation import check_groups, check_integer, check_real
+from polycal._validation import check_auditors, check_groups, check_kernel, check_level, check_seed
 from polycal.families.auditor import Auditor
 from polycal.families.defaults import DEFAULT_NOTIONS, default_auditors
 from polycal.io.chunks import PredictionFiles
@@ -58,10 +58,9 @@ def make_plan(
     n_jobs: int | None,
 ) -> StreamPlan:
     """Check the options of an audit."""
-    check_real(alpha, "alpha", low=1e-12, high=0.5)
-    seed = check_integer(random_state, "random_state", minimum=0)
-    if not isinstance(kernel, Kernel):
-        raise TypeError(f"kernel must be a kernel such as Gaussian(0.2); got {kernel!r}.")
+    check_level(alpha, high=0.5)
+    seed = check_seed(random_state)
+    check_kernel(kernel)
     classes = Sample(np.empty((0, files.n_classes)), np.empty(0, dtype=np.int64), None, files.class_names)
     searches = default_auditors(DEFAULT_NOTIONS, seed)
     searches.pop("kernel")
@@ -70,7 +69,7 @@ def make_plan(
         n_classes=files.n_classes,
         class_names=files.class_names,
         groups=check_groups(groups, classes),
-        searches=searches if auditors is None else dict(auditors),
+        searches=searches if auditors is None else check_auditors(auditors),
         kernel=kernel if auditors is None else None,
         alpha=float(alpha),
         seed=seed,

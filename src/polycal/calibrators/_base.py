@@ -11,10 +11,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polycal._card import card, some
-from polycal._containers import column_names, to_numpy
 from polycal._threads import map_threads, one_blas_thread
 from polycal._typing import Float64s, Floats, Path
-from polycal._validation import check_proba, check_sample
+from polycal._validation import check_proba, check_sample, column_names, to_numpy
 from polycal.calibrators._frames import like_frame
 from polycal.calibrators._packing import pack_steps
 from polycal.sample import Sample, row_blocks, row_sums

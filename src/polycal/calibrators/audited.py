@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Float64s
-from polycal._validation import check_choice, check_integer, check_real
+from polycal._validation import check_choice, check_integer, check_level, check_real
 from polycal.calibrators._audited_round import AuditRound, Judge, Parts, audit_round
 from polycal.calibrators._audited_start import fit_start, started_parts
 from polycal.calibrators._audited_update import Update, additive, multiplicative
@@ -14,7 +14,6 @@ from polycal.calibrators._base import Calibrator
 from polycal.calibrators._counts import counted_rows
 from polycal.families.auditor import Auditor
 from polycal.families.defaults import AutoAuditor
-from polycal.inference.bounds import check_level
 from polycal.sample import Sample, split_rows
 from polycal.steps import Program
 

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from polycal import _typing
-from polycal._validation import check_choice
+from polycal._validation import agree_names, check_choice, check_chunk
 from polycal.io._chunk_readers import reader_of
 from polycal.io._files import DEFAULT_MEMORY, ROWS_PER_FILE, NumberedRows, OpenedFiles, parse_memory
 from polycal.io._formats import FORMATS
@@ -17,7 +17,6 @@ from polycal.io._raw import Classes, RawPredictions, check_evaluation
 from polycal.io._table import numbered
 from polycal.io.predictions import Part
 from polycal.sample import Sample
-from polycal.states.base import agree_names, check_chunk
 from polycal.storage.damage import named
 
 __all__ = ["DEFAULT_MEMORY", "Chunk", "PredictionFiles", "open_predictions", "parse_memory"]

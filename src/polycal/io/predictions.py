@@ -9,9 +9,8 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from polycal import _typing
-from polycal._containers import to_numpy
 from polycal._typing import Floats
-from polycal._validation import check_choice, check_integer, check_proba, check_sample, check_weight
+from polycal._validation import check_choice, check_integer, check_proba, check_sample, check_weight, to_numpy
 from polycal.io._formats import Format, format_of
 from polycal.io._places import Place, check_place, local_path, place_of
 from polycal.io._raw import RawPredictions, check_evaluation

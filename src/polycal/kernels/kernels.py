@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Float64s, Floats
-from polycal._validation import check_integer, check_real
+from polycal._validation import check_choice, check_function, check_integer, check_positive
 
 _CACHE_BYTES = 1 << 22
 
@@ -132,10 +132,9 @@ class Radial(Kernel):
 
     def __post_init__(self) -> None:
         if isinstance(self.scale, str):
-            if self.scale != "median":
-                raise ValueError(f"scale must be a positive number or 'median'; got {self.scale!r}.")
-        elif check_real(self.scale, "scale", low=0) == 0:
-            raise ValueError("scale must be positive; got 0.")
+            check_choice(self.scale, "scale, unless it is a number,", ("median",))
+        else:
+            check_positive(self.scale, "scale")
 
     def resolve(self, points: Floats) -> "Radial":
         """The kernel with its scale fixed: "median" becomes the median distance of these predictions."""
@@ -304,10 +303,8 @@ class CallableKernel(Kernel):
     name: ClassVar[str] = "callable"
 
     def __post_init__(self) -> None:
-        if not callable(self.function):
-            raise TypeError(f"function must be callable with two arrays; got {self.function!r}.")
-        if check_real(self.bound, "bound", low=0) == 0:
-            raise ValueError("bound must be positive; got 0.")
+        check_function(self.function, "function", "two arrays")
+        check_positive(self.bound, "bound")
 
     def block(self, left: Floats, right: Floats) -> Floats:
         """The function's values, checked for shape and finiteness."""
