@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 import polycal as pc
-from polycal._containers import to_numpy
-from polycal._validation import check_sample
+from polycal._validation import check_sample, to_numpy
 
 PROBA = np.array([[0.25, 0.25, 0.5], [0.125, 0.75, 0.125]])
 NAMES = ("cat", "dog", "car")

@@ -119,7 +119,10 @@ def test_a_finite_distribution_is_sampled_as_stated():
         (lambda: make_cat_and_dog(3, n_classes=3), "n_classes must be an integer, at least 4"),
         (lambda: make_cat_and_dog(3, error=0.3), "error must be a number from 0 to 0.2"),
         (lambda: make_shifted_subset(3, 3, error=0.9), "error must be a number from 0 to 0.5"),
-        (lambda: make_shifted_subset(3, 3, subset_size=3), "subset_size must be less than n_classes, 3"),
+        (
+            lambda: make_shifted_subset(3, 3, subset_size=3),
+            "subset_size must be an integer from 1 to 2; got 3",
+        ),
         (lambda: make_temperature(3, 3, temperature=0), "temperature must be a number"),
         (lambda: make_temperature(3, 3, n_distinct=0), "n_distinct must be an integer"),
         (lambda: make_finite([[0.5, 0.6]], [[0.5, 0.5]], [1], 3), r"support\[0\] does not sum to 1"),

@@ -1,14 +1,23 @@
 import numpy as np
 import pytest
 
+import polycal as pc
 from polycal._validation import (
+    check_auditor,
+    check_auditors,
     check_choice,
     check_groups,
     check_integer,
+    check_kernel,
+    check_notion,
+    check_notions,
+    check_positive,
     check_proba,
     check_real,
     check_sample,
+    check_statistic,
     check_subset,
+    check_witness,
 )
 
 PROBA = np.array([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]])
@@ -268,6 +277,20 @@ def test_integers_refused(wrong):
         check_integer(wrong, "n_bins", minimum=1)
 
 
+@pytest.mark.parametrize("wrong", [0, 5, 2.0])
+def test_integers_within_limits(wrong):
+    assert check_integer(4, "degree", minimum=1, maximum=4) == 4
+    with pytest.raises(ValueError, match=f"degree must be an integer from 1 to 4; got {wrong}"):
+        check_integer(wrong, "degree", minimum=1, maximum=4)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 3, True, "1", None, np.nan])
+def test_positive_numbers(wrong):
+    assert check_positive(1e-300, "scale") == 1e-300
+    with pytest.raises(ValueError, match="scale must be a positive number, at most 2; got"):
+        check_positive(wrong, "scale", high=2)
+
+
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, True, "3", None, np.nan])
 def test_reals_refused(wrong):
     with pytest.raises(ValueError, match="alpha must be a number from 0 to 1"):
@@ -278,6 +301,49 @@ def test_choices():
     assert check_choice("a", "letter", ("a", "b")) == "a"
     with pytest.raises(ValueError, match="letter must be one of 'a', 'b'; got 'c'"):
         check_choice("c", "letter", ("a", "b"))
+
+
+OBJECTS = {
+    check_kernel: (pc.Gaussian(0.2), "kernel must be a kernel such as"),
+    check_notion: (pc.Confidence(), "notion must be a notion such as"),
+    check_witness: (
+        pc.SubsetAuditor().find_witness([0, 1, 1], [0.2, 0.6, 0.7]),
+        "witness must be a witness, as an auditor finds it",
+    ),
+    check_auditor: (pc.SubsetAuditor(), "auditor must be an auditor such as"),
+}
+
+
+@pytest.mark.parametrize("check", OBJECTS)
+def test_objects_are_known_by_what_they_can_do(check):
+    right, message = OBJECTS[check]
+    assert check(right) is right
+    # A class is not an object of it, though it has the same methods.
+    for wrong in (None, "a name", type(right)):
+        with pytest.raises(TypeError, match=message):
+            check(wrong)
+
+
+def test_several_notions_or_auditors():
+    assert check_notions([pc.Confidence()]) == (pc.Confidence(),)
+    assert check_auditors({"a": pc.SubsetAuditor()}) == {"a": pc.SubsetAuditor()}
+    with pytest.raises(TypeError, match="notions must be a list of notions"):
+        check_notions(pc.Confidence())
+    with pytest.raises(TypeError, match=r"notions\[1\] must be a notion"):
+        check_notions([pc.Confidence(), "classwise"])
+    with pytest.raises(TypeError, match="auditors must map names to auditors"):
+        check_auditors([pc.SubsetAuditor()])
+    with pytest.raises(TypeError, match=r"auditors\['a'\] must be an auditor"):
+        check_auditors({"a": pc.Confidence()})
+
+
+def test_statistics():
+    sample = sample_of()
+    assert check_statistic(lambda sample: sample.n_samples)(sample) == 2.0
+    assert check_statistic(pc.Confidence())(sample) == pc.Confidence().estimate(sample).value
+    for wrong in (pc.Confidence, 3):
+        with pytest.raises(TypeError, match="or a function of a Sample"):
+            check_statistic(wrong)
 
 
 def test_each_row_is_judged_by_itself():

@@ -9,7 +9,7 @@ import numpy as np
 
 from polycal._threads import progress_bar, thread_budget
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_integer, check_real, check_sample
+from polycal._validation import check_level, check_same_classes, check_sample, check_seed
 from polycal.calibrators.base import Calibrator
 from polycal.calibrators.registry import CALIBRATORS, make_calibrator
 from polycal.families.questions import Classwise, Confidence
@@ -162,7 +162,7 @@ def compare_calibrators(
     """
     fit = check_sample(y_fit, proba_fit, class_names=class_names, from_logits=from_logits)
     rest = check_sample(y_evaluated, proba_evaluated, class_names=class_names, from_logits=from_logits)
-    seed = check_integer(random_state, "random_state", minimum=0)
+    seed = check_seed(random_state)
     methods = (
         {name: make_calibrator(name, seed) for name in CALIBRATORS} if calibrators is None else calibrators
     )
@@ -179,13 +179,10 @@ def compare_samples(
     progress: bool | None = None,
 ) -> Comparison:
     """`compare_calibrators` on validated samples."""
-    check_real(alpha, "alpha", low=1e-12, high=0.5)
+    check_level(alpha, high=0.5)
     if not calibrators:
         raise ValueError("calibrators is empty; name at least one method.")
-    if fit.n_classes != rest.n_classes:
-        raise ValueError(
-            f"proba_evaluated has {rest.n_classes} classes but proba_fit has {fit.n_classes}; give the same classes."
-        )
+    check_same_classes(rest.n_classes, fit.n_classes, "proba_fit has", "proba_evaluated")
     if fit.class_names is not None and rest.class_names is not None and fit.class_names != rest.class_names:
         raise ValueError(
             "proba_evaluated and proba_fit name their classes differently; give both in the same order."

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from polycal._typing import Float64s, Floats, Ints
-from polycal._validation import check_integer, check_proba, check_real, check_weight
+from polycal._validation import check_integer, check_proba, check_real, check_seed, check_weight
 from polycal.inference.redraw import draw_labels
 from polycal.io.groups import read_groups
 from polycal.io.predictions import read_predictions
@@ -204,9 +204,8 @@ def make_shifted_subset(
     """
     rng = _check_sizes(n_samples, n_classes, random_state)
     check_real(error, "error", low=0.0, high=0.5)
-    size = n_classes // 2 if subset_size is None else check_integer(subset_size, "subset_size", minimum=1)
-    if size >= n_classes:
-        raise ValueError(f"subset_size must be less than n_classes, {n_classes}; got {size}.")
+    size = n_classes // 2 if subset_size is None else subset_size
+    check_integer(size, "subset_size", minimum=1, maximum=n_classes - 1)
     inside = rng.dirichlet(np.ones(size), n_samples)
     outside = rng.dirichlet(np.ones(n_classes - size), n_samples)
     u = rng.uniform(0.0, 1.0 - error, (n_samples, 1))
@@ -330,7 +329,7 @@ def _check_sizes(n_samples: Any, n_classes: Any, random_state: Any) -> np.random
     """Validate what all generators share."""
     check_integer(n_samples, "n_samples", minimum=1)
     check_integer(n_classes, "n_classes", minimum=2)
-    return np.random.default_rng(check_integer(random_state, "random_state", minimum=0))
+    return np.random.default_rng(check_seed(random_state))
 
 
 __all__ = [

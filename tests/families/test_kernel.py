@@ -244,7 +244,7 @@ def test_degrees_for_the_notions():
     assert KernelAuditor.for_projected_smooth(0.1).kernel == Multinomial(62)
     assert KernelAuditor.for_sigmoid(4, 0.1).kernel.degree < 62
     assert not KernelAuditor.for_sigmoid(4, 0.1, amplify=False).amplify
-    with pytest.raises(ValueError, match="alpha must be positive"):
+    with pytest.raises(ValueError, match="alpha must be a positive number, at most 2; got 0"):
         KernelAuditor.for_projected_smooth(0)
 
 

@@ -4,7 +4,7 @@ from scipy.optimize import minimize
 from tests import reference_subset
 
 from polycal._validation import check_sample
-from polycal.families._landscape import expected_labels, plain_landscape, share_of_signal, shrunken_landscape
+from polycal.families.landscape import expected_labels, plain_landscape, share_of_signal, shrunken_landscape
 
 
 def powers_of(proba, a, b):

@@ -94,8 +94,8 @@ def test_monomials_are_all_small_sets():
         (lambda: make_random_xor(3, 2, 0), "n_clauses must be an integer, at least 1"),
         (lambda: make_planted_xor(3, 2, 5, noise=0.7), "noise must be a number from 0 to 0.5"),
         (lambda: make_planted_xor(3, 2, 5, random_state=-1), "random_state must be an integer"),
-        (lambda: lift_clauses(make_random_xor(3, 2, 5), 0), "degree must be an integer, at least 1"),
-        (lambda: lift_clauses(make_random_xor(3, 2, 5), 3), "degree must be at most t, 2; got 3"),
+        (lambda: lift_clauses(make_random_xor(3, 2, 5), 0), "degree must be an integer from 1 to 2; got 0"),
+        (lambda: lift_clauses(make_random_xor(3, 2, 5), 3), "degree must be an integer from 1 to 2; got 3"),
         (
             lambda: xor_sigmoid(lift_clauses(make_random_xor(3, 2, 5), 2), np.ones(3), 2, steepness=-1),
             "steepness must be a number",

@@ -118,8 +118,8 @@ def test_a_lipschitz_function_of_a_projection_has_a_polynomial_of_bounded_norm_n
     [
         (lambda: jackson_polynomial(np.abs, 0), "degree must be an integer, at least 1"),
         (lambda: jackson_error(0), "degree must be an integer, at least 1"),
-        (lambda: sigmoid_polynomial(0, 0, 0.1), "slope must be positive"),
-        (lambda: sigmoid_polynomial(1, 0, 0), "tolerance must be positive"),
+        (lambda: sigmoid_polynomial(0, 0, 0.1), "slope must be a positive number"),
+        (lambda: sigmoid_polynomial(1, 0, 0), "tolerance must be a positive number"),
         (lambda: sigmoid_polynomial(1, "0", 0.1), "shift must be a number"),
         (lambda: projection_norm(Polynomial([1]), -1), "length must be a number"),
         (lambda: largest_coefficients(-1), "degree must be an integer, at least 0"),

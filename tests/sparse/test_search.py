@@ -11,7 +11,7 @@ import polycal as pc
 from polycal import sparse
 from polycal._compiled import subset as kernels
 from polycal._validation import check_sample
-from polycal.families import _landscape as dense
+from polycal.families import landscape as dense
 from polycal.sparse import _starts
 from polycal.sparse._landscape import plain_landscape
 from polycal.sparse._shrunken import expected_landscape, shrunken_landscape

@@ -8,7 +8,15 @@ import numpy as np
 
 from polycal._threads import thread_budget
 from polycal._typing import Path
-from polycal._validation import check_groups, check_integer, check_real, check_sample
+from polycal._validation import (
+    check_auditors,
+    check_groups,
+    check_kernel,
+    check_level,
+    check_notions,
+    check_sample,
+    check_seed,
+)
 from polycal.auditing.findings import half_rows
 from polycal.auditing.passes import calibrated_rows
 from polycal.auditing.result import Audit
@@ -196,12 +204,12 @@ def make_plan(
     n_jobs: int | None,
 ) -> Plan:
     """Check the options of an audit."""
-    check_real(alpha, "alpha", low=1e-12, high=0.5)
-    seed = check_integer(random_state, "random_state", minimum=0)
-    if kernel is not None and not isinstance(kernel, Kernel):
-        raise TypeError(f"kernel must be a kernel such as Gaussian(0.2); got {kernel!r}.")
-    notions = DEFAULT_NOTIONS if notions is None else tuple(notions)
-    searches = default_auditors(notions, seed) if auditors is None else dict(auditors)
+    check_level(alpha, high=0.5)
+    seed = check_seed(random_state)
+    notions = DEFAULT_NOTIONS if notions is None else check_notions(notions)
+    searches = default_auditors(notions, seed) if auditors is None else check_auditors(auditors)
+    if kernel is not None:
+        check_kernel(kernel)
     if kernel is not None and auditors is None:
         searches["kernel"] = KernelAuditor(kernel, random_state=seed)
     classes = Sample(np.empty((0, source.n_classes)), np.empty(0, dtype=np.int64), None, source.class_names)

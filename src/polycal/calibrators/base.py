@@ -12,10 +12,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polycal._card import card, some
-from polycal._containers import column_names, to_numpy
 from polycal._threads import map_threads, one_blas_thread
 from polycal._typing import Float64s, Floats, Path
-from polycal._validation import check_proba, check_sample
+from polycal._validation import check_proba, check_sample, column_names, to_numpy
 from polycal.families.auditor import weighted_rows
 from polycal.sample import Sample, row_blocks, row_sums
 from polycal.steps import Program, Softmax, run

@@ -14,9 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from polycal._containers import to_numpy
 from polycal._typing import Float64s, Floats, Ints
-from polycal._validation import check_weight
+from polycal._validation import check_weight, to_numpy
 from polycal.calibrators.base import Calibrator
 from polycal.calibrators.kernel import KernelCalibrator
 from polycal.steps import Log, Softmax

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from polycal.calibrators.base import Calibrator
-from polycal.steps import run
-from polycal.steps._base import is_program
+from polycal.steps import is_program, run
 from polycal.storage.rules import ClassNames, Sizes, Whole, expect
 
 # More classes than this are not probed with a row: the number is a claim that nothing else in the file may bear out.

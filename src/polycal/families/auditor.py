@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polycal._threads import thread_budget
+from polycal._threads import one_blas_thread, thread_budget
 from polycal._typing import Bools, Float64s, Floats
-from polycal._validation import check_sample
+from polycal._validation import check_notion, check_sample
 from polycal.families.notion import Notion
 from polycal.families.witness import Witness
 from polycal.sample import Sample, row_blocks, split_rows
@@ -52,7 +52,7 @@ class Auditor(ABC):
         sample = check_sample(
             y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
         )
-        with thread_budget(n_jobs):
+        with thread_budget(n_jobs), one_blas_thread(sample.n_samples * sample.n_classes**2):
             return self.find(sample)
 
     @abstractmethod
@@ -83,8 +83,7 @@ class NotionAuditor(Auditor):
     notion: Notion
 
     def __post_init__(self) -> None:
-        if not isinstance(self.notion, Notion):
-            raise TypeError(f"notion must be a notion such as polycal.Confidence(); got {self.notion!r}.")
+        check_notion(self.notion)
 
     def find(self, sample: Sample) -> Witness:
         """Look for a witness in a validated sample."""

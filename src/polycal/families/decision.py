@@ -7,7 +7,7 @@ import numpy as np
 
 from polycal._threads import one_blas_thread
 from polycal._typing import Float64s, Floats, Ints
-from polycal._validation import check_integer
+from polycal._validation import check_integer, check_seed
 from polycal.families._ascent import (
     MAX_SPLIT_CLASSES,
     Points,
@@ -374,7 +374,7 @@ class DecisionAuditor(Auditor):
     def __post_init__(self) -> None:
         check_integer(self.actions, "actions", minimum=2)
         check_integer(self.n_starts, "n_starts", minimum=0)
-        check_integer(self.random_state, "random_state", minimum=0)
+        check_seed(self.random_state)
 
     def find(self, sample: Sample) -> DecisionWitness:
         """Look for a witness in a validated sample."""

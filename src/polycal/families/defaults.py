@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from polycal._validation import check_integer
+from polycal._validation import check_auditor, check_integer, check_seed
 from polycal.families.auditor import Auditor, NotionAuditor
 from polycal.families.canonical import Canonical
 from polycal.families.decision import Decision, DecisionAuditor
@@ -138,9 +138,11 @@ class AutoAuditor(Auditor):
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        check_integer(self.random_state, "random_state", minimum=0)
-        if self.auditors is not None and not self.auditors:
-            raise ValueError("auditors is empty; give at least one, or None for the default ones.")
+        check_seed(self.random_state)
+        if self.auditors is not None:
+            check_integer(len(self.auditors), "the number of auditors", minimum=1)
+            for i, auditor in enumerate(self.auditors):
+                check_auditor(auditor, f"auditors[{i}]")
 
     def find(self, sample: Sample) -> Witness:
         """Look for a witness in a validated sample."""

@@ -162,8 +162,7 @@ def _resolution(resolution: int | None, sample: Sample) -> int:
         )
     if resolution is None:
         return _DEFAULT_RESOLUTION[sample.n_classes]
-    if check_integer(resolution, "resolution", minimum=1) > _FINEST:
-        raise ValueError(f"resolution must be at most {_FINEST}; got {resolution}.")
+    check_integer(resolution, "resolution", minimum=1, maximum=_FINEST)
     return 1 << (int(resolution) - 1).bit_length()
 
 

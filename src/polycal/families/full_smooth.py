@@ -8,7 +8,7 @@ import numpy as np
 
 from polycal._threads import map_threads
 from polycal._typing import Float64s, Floats, Ints
-from polycal._validation import CalibrationWarning, check_integer
+from polycal._validation import CalibrationWarning, check_integer, check_seed
 from polycal.families.notion import ErrorEstimate, Notion
 from polycal.families.witness import Witness
 from polycal.inference.redraw import null_draws
@@ -79,7 +79,7 @@ class FullSmooth(Notion):
 
     def __post_init__(self) -> None:
         check_integer(self.n_floor_draws, "n_floor_draws", minimum=0)
-        check_integer(self.random_state, "random_state", minimum=0)
+        check_seed(self.random_state)
 
     def estimate(self, sample: Sample) -> ErrorEstimate:
         """Compute the error on a validated sample."""

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from polycal._typing import Float64s, Floats
-from polycal._validation import check_integer, check_real
+from polycal._validation import check_integer, check_kernel, check_positive, check_seed
 from polycal.families.auditor import AMPLIFICATIONS, Auditor, amplified_gains, weighted_rows
 from polycal.families.witness import Witness, kernel_steps, linear
 from polycal.kernels.degree import lipschitz_degree, sigmoid_degree
@@ -123,11 +123,10 @@ class KernelAuditor(Auditor):
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kernel, Kernel):
-            raise TypeError(f"kernel must be a kernel such as Multinomial(degree=4); got {self.kernel!r}.")
+        check_kernel(self.kernel)
         if self.max_samples is not None:
             check_integer(self.max_samples, "max_samples", minimum=1)
-        check_integer(self.random_state, "random_state", minimum=0)
+        check_seed(self.random_state)
 
     @classmethod
     def for_projected_smooth(cls, alpha: float, *, amplify: bool = True) -> "KernelAuditor":
@@ -154,7 +153,7 @@ class KernelAuditor(Auditor):
         >>> pc.KernelAuditor.for_projected_smooth(0.4).kernel
         Multinomial(degree=15)
         """
-        return cls(Multinomial(lipschitz_degree(_check_alpha(alpha) / 4)), amplify=amplify)
+        return cls(Multinomial(lipschitz_degree(check_positive(alpha, "alpha", high=2) / 4)), amplify=amplify)
 
     @classmethod
     def for_sigmoid(cls, slope: float, alpha: float, *, amplify: bool = True) -> "KernelAuditor":
@@ -182,7 +181,9 @@ class KernelAuditor(Auditor):
         >>> pc.KernelAuditor.for_sigmoid(2, 0.4).kernel
         Multinomial(degree=8)
         """
-        return cls(Multinomial(sigmoid_degree(slope, _check_alpha(alpha) / 4)), amplify=amplify)
+        return cls(
+            Multinomial(sigmoid_degree(slope, check_positive(alpha, "alpha", high=2) / 4)), amplify=amplify
+        )
 
     def find(self, sample: Sample) -> KernelWitness:
         """Look for a witness in a validated sample."""
@@ -209,12 +210,6 @@ class KernelAuditor(Auditor):
             return sample
         first, second, _ = split_rows(sample, (size / 2, size / 2, n - size), self.random_state)
         return sample.take(np.concatenate([first, second]))
-
-
-def _check_alpha(alpha: float) -> float:
-    if check_real(alpha, "alpha", low=0, high=2) == 0:
-        raise ValueError("alpha must be positive; got 0.")
-    return float(alpha)
 
 
 def _cross_fitted(kernel: Kernel, points: Floats, values: Floats) -> tuple[Float64s, float]:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from polycal._typing import Float64s, Floats, Ints
-from polycal._validation import check_integer, check_real
+from polycal._validation import check_estimator, check_integer, check_real, check_seed
 from polycal.families.auditor import AMPLIFICATIONS, Auditor, amplified_gains, weighted_rows
 from polycal.families.witness import Witness
 from polycal.inference.redraw import draw_labels
@@ -124,13 +124,10 @@ class LearnerAuditor(Auditor):
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "get_params"):
-            raise TypeError(
-                f"estimator must be a scikit-learn regressor or classifier (not its class); got {self.estimator!r}."
-            )
+        check_estimator(self.estimator)
         check_integer(self.min_rows, "min_rows", minimum=1)
         check_real(self.holdout, "holdout", low=0.05, high=0.95)
-        check_integer(self.random_state, "random_state", minimum=0)
+        check_seed(self.random_state)
 
     def find(self, sample: Sample) -> LearnerWitness:
         """Look for a witness in a validated sample."""

@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from polycal._threads import thread_budget
-from polycal._validation import check_sample
+from polycal._threads import one_blas_thread, thread_budget
+from polycal._validation import check_notion, check_sample
 from polycal.families.witness import Witness
 from polycal.sample import Sample
 
@@ -98,12 +98,11 @@ def estimate_error(
     >>> estimate.value, estimate.kind
     (0.0, 'exact')
     """
-    if not isinstance(notion, Notion):
-        raise TypeError(f"notion must be a notion such as polycal.Confidence(); got {notion!r}.")
+    check_notion(notion)
     sample = check_sample(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )
-    with thread_budget(n_jobs):
+    with thread_budget(n_jobs), one_blas_thread(sample.n_samples * sample.n_classes**2):
         return notion.estimate(sample)
 
 

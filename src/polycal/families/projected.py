@@ -7,7 +7,7 @@ import numpy as np
 
 from polycal._threads import map_threads, one_blas_thread
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_integer, check_real
+from polycal._validation import check_integer, check_real, check_seed
 from polycal.families._ascent import (
     Effort,
     Points,
@@ -268,7 +268,7 @@ class ProjectionAuditor(Auditor):
         if self.m is not None:
             check_real(self.m, "m", low=0)
         check_integer(self.n_starts, "n_starts", minimum=0)
-        check_integer(self.random_state, "random_state", minimum=0)
+        check_seed(self.random_state)
 
     def find(self, sample: Sample) -> ProjectedWitness:
         """Look for a witness in a validated sample."""

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polycal._typing import Float64s, Floats, Ints
-from polycal._validation import check_examples, check_integer, check_proba
+from polycal._validation import check_examples, check_kernel, check_proba, check_same_classes, check_seed
 from polycal.inference.redraw import draw_labels
 from polycal.kernels.kernels import Kernel, Multinomial, ball_norms, ball_scale
 from polycal.kernels.products import kernel_times, quadratic_forms
@@ -68,9 +68,7 @@ class KernelLearner(RegressorMixin, BaseEstimator):
         KernelLearner
         """
         points, targets, weight = check_examples(X, y, sample_weight)
-        kernel = Multinomial() if self.kernel is None else self.kernel
-        if not isinstance(kernel, Kernel):
-            raise TypeError(f"kernel must be a kernel such as Multinomial(degree=4); got {kernel!r}.")
+        kernel = check_kernel(Multinomial() if self.kernel is None else self.kernel)
         self.kernel_ = kernel.resolve(points)
         values = (targets if weight is None else targets * weight)[:, None]
         self.points_ = points.astype(np.float64, copy=False)
@@ -91,10 +89,7 @@ class KernelLearner(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         at, _ = check_proba(X, name="X")
-        if at.shape[1] != self.points_.shape[1]:
-            raise ValueError(
-                f"X has {at.shape[1]} columns but the learner was fitted on {self.points_.shape[1]}."
-            )
+        check_same_classes(at.shape[1], self.points_.shape[1], "the learner was fitted on", "X")
         values = kernel_times(
             self.kernel_, self.points_, self.coefficients_, at=at.astype(np.float64, copy=False)
         )
@@ -183,7 +178,7 @@ class LearnerFromAuditor(RegressorMixin, BaseEstimator):
         LearnerFromAuditor
         """
         points, targets, weight = check_examples(X, y, sample_weight)
-        rng = np.random.default_rng(check_integer(self.random_state, "random_state", minimum=0))
+        rng = np.random.default_rng(check_seed(self.random_state))
         proba = lift(points)
         self.n_classes_ = proba.shape[1]
         self.witness_ = self.auditor.find_witness(
@@ -204,10 +199,7 @@ class LearnerFromAuditor(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         points, _ = check_proba(X, name="X")
-        if points.shape[1] != self.n_classes_:
-            raise ValueError(
-                f"X has {points.shape[1]} columns but the learner was fitted on {self.n_classes_}."
-            )
+        check_same_classes(points.shape[1], self.n_classes_, "the learner was fitted on", "X")
         weight: Float64s = self.witness_(lift(points))
         halved: Float64s = (weight[:, 0] - weight[:, 1]) / 2
         return halved

@@ -8,7 +8,7 @@ import numpy as np
 
 from polycal._threads import map_threads, one_blas_thread
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_integer, check_real
+from polycal._validation import check_integer, check_real, check_seed
 from polycal.families._ascent import Effort, Points, ascend, distinct_points, spread, start_directions
 from polycal.families.auditor import Auditor, coordinate_contributions, cross_fit, weighted_rows
 from polycal.families.notion import ErrorEstimate, Notion
@@ -306,7 +306,7 @@ class SigmoidAuditor(Auditor):
     def __post_init__(self) -> None:
         check_real(self.slope, "slope", low=1, high=1e6)
         check_integer(self.n_starts, "n_starts", minimum=0)
-        check_integer(self.random_state, "random_state", minimum=0)
+        check_seed(self.random_state)
 
     def find(self, sample: Sample) -> SigmoidWitness:
         """Look for a witness in a validated sample."""

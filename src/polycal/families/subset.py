@@ -9,9 +9,9 @@ import numpy as np
 
 from polycal._threads import map_threads
 from polycal._typing import Bools, Float64s, Ints
-from polycal._validation import check_integer
-from polycal.families._landscape import Climbable, Landscape, Point, plain_landscape, shrunken_landscape
+from polycal._validation import check_integer, check_seed
 from polycal.families.auditor import Auditor, weighted_rows
+from polycal.families.landscape import Climbable, Landscape, Point, plain_landscape, shrunken_landscape
 from polycal.families.notion import ErrorEstimate, Kind, Notion
 from polycal.families.questions import SubsetWitness
 from polycal.measures.smooth import SmoothCurve, smooth_curve, smooth_error
@@ -403,7 +403,7 @@ class SubsetAuditor(Auditor):
         if self.max_size is not None:
             check_integer(self.max_size, "max_size", minimum=1)
         check_integer(self.n_starts, "n_starts", minimum=0)
-        check_integer(self.random_state, "random_state", minimum=0)
+        check_seed(self.random_state)
 
     def find(self, sample: Sample) -> SubsetWitness:
         """Look for a set of classes in a validated sample."""

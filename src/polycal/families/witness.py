@@ -9,7 +9,7 @@ import numpy as np
 
 from polycal._card import card, some
 from polycal._typing import Float64s, Floats, Ints, Path
-from polycal._validation import check_proba
+from polycal._validation import check_proba, check_same_classes
 from polycal.kernels.kernels import Gaussian, Kernel, Laplace, Multinomial
 from polycal.measures.smooth import (
     LipschitzFunction,
@@ -133,10 +133,7 @@ class Witness(Checked, ABC):
                 )
 
     def _check_width(self, proba: Floats) -> None:
-        if proba.shape[1] != self.n_classes:
-            raise ValueError(
-                f"y_proba has {proba.shape[1]} classes but the witness was found on {self.n_classes}."
-            )
+        check_same_classes(proba.shape[1], self.n_classes, "the witness was found on")
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from polycal._typing import Float64s
-from polycal._validation import check_integer, check_real
+from polycal._validation import check_integer, check_real, check_seed
 from polycal.datasets import Generated, make_finite
 from polycal.families.reduction import lift
 
@@ -64,7 +64,7 @@ def make_hidden_halfspace(
     check_integer(n_classes, "n_classes", minimum=3)
     check_real(noise, "noise", low=0, high=0.5)
     check_integer(n_points, "n_points", minimum=1)
-    rng = np.random.default_rng(check_integer(random_state, "random_state", minimum=0))
+    rng = np.random.default_rng(check_seed(random_state))
     corners = np.unique(rng.choice([-1.0, 1.0], (n_points, n_classes - 1)), axis=0)
     target = np.where(corners @ rng.standard_normal(n_classes - 1) > 0, 1.0, -1.0)
     support = lift(cube_to_simplex(corners))

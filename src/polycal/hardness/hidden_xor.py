@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 
 from polycal._typing import Ints
-from polycal._validation import check_integer, check_real
+from polycal._validation import check_integer, check_real, check_seed
 from polycal.datasets import Generated, make_finite
 from polycal.families.reduction import lift
 from polycal.hardness.xor import XorInstance, lift_clauses, literal_values, xor_sigmoid
@@ -80,7 +80,7 @@ def make_hidden_xor(
     check_real(steepness, "steepness", low=0)
     degree = t if degree is None else check_integer(degree, "degree", minimum=1)
     _refuse_large(n_variables, t, degree)
-    rng = np.random.default_rng(check_integer(random_state, "random_state", minimum=0))
+    rng = np.random.default_rng(check_seed(random_state))
     assignment = rng.choice([-1.0, 1.0], n_variables)
     literals = _all_clauses(n_variables, t)
     signs = np.prod(literal_values(assignment)[literals], axis=1)

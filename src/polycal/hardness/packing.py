@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_integer, check_real
+from polycal._validation import check_integer, check_real, check_seed
 from polycal.datasets import Generated, make_finite
 
 # The paper's distance from the corners: at least this far, no outcome is nearly certain.
@@ -98,7 +98,7 @@ def pack_simplex(
     check_real(separation, "separation", low=1e-6, high=2)
     check_integer(max_points, "max_points", minimum=1)
     check_integer(patience, "patience", minimum=1)
-    rng = np.random.default_rng(check_integer(random_state, "random_state", minimum=0))
+    rng = np.random.default_rng(check_seed(random_state))
     taken = np.empty((max_points, n_classes))
     size = misses = 0
     while size < max_points and misses < patience:

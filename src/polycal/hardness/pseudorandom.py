@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from polycal._typing import Float64s
-from polycal._validation import check_integer
+from polycal._validation import check_integer, check_seed
 from polycal.hardness.xor import XorInstance
 
 # The Grothendieck constant of positive semidefinite forms is pi/2; of all forms it is below this (Krivine).
@@ -69,7 +69,7 @@ def clause_spread(instance: XorInstance, *, n_roundings: int = 100, random_state
     True
     """
     check_integer(n_roundings, "n_roundings", minimum=1)
-    check_integer(random_state, "random_state", minimum=0)
+    check_seed(random_state)
     form = pair_form(instance)
     solution = _solve(form)
     relaxed = instance.size + float(np.sum(form * solution))

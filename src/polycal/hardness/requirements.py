@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from polycal._validation import check_integer, check_real
+from polycal._validation import check_integer, check_positive, check_real
 from polycal.families.canonical import Canonical
 from polycal.families.decision import Decision
 from polycal.families.full_smooth import FullSmooth
@@ -80,7 +80,7 @@ def required_degree(notion: Notion, alpha: float) -> int:
     >>> pc.hardness.required_degree(pc.ProjectedSmooth(), 0.1), pc.hardness.required_degree(pc.Sigmoid(2), 0.1)
     (62, 10)
     """
-    alpha = _check_alpha(alpha)
+    alpha = check_positive(alpha, "alpha", high=2)
     if isinstance(notion, LowDegree):
         return int(notion.degree)
     if isinstance(notion, Sigmoid):
@@ -143,7 +143,7 @@ def required_samples(notion: Notion, alpha: float, n_classes: int, delta: float 
     >>> pc.hardness.required_samples(pc.FullSmooth(), 0.005, 20).kind
     'necessary'
     """
-    alpha = _check_alpha(alpha)
+    alpha = check_positive(alpha, "alpha", high=2)
     k = check_integer(n_classes, "n_classes", minimum=2)
     delta = _check_delta(delta)
     if isinstance(notion, FullSmooth):
@@ -201,12 +201,6 @@ def _reason(notion: Notion) -> str:
     return (
         "the theorems are about LowDegree, Sigmoid, ProjectedSmooth, SubsetSmooth and Classwise(smooth=True)."
     )
-
-
-def _check_alpha(alpha: float) -> float:
-    if check_real(alpha, "alpha", low=0, high=2) == 0:
-        raise ValueError("alpha must be positive; got 0.")
-    return float(alpha)
 
 
 def _check_delta(delta: float) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_integer, check_real
+from polycal._validation import check_integer, check_real, check_seed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +75,7 @@ def make_random_xor(n_variables: int, t: int, n_clauses: int, *, random_state: i
     -------
     XorInstance
     """
-    rng = np.random.default_rng(check_integer(random_state, "random_state", minimum=0))
+    rng = np.random.default_rng(check_seed(random_state))
     literals = _draw_clauses(n_variables, t, n_clauses, rng)
     return XorInstance(literals, rng.choice([-1.0, 1.0], n_clauses), n_variables)
 
@@ -99,7 +99,7 @@ def make_planted_xor(
         With the hidden assignment.
     """
     check_real(noise, "noise", low=0, high=0.5)
-    rng = np.random.default_rng(check_integer(random_state, "random_state", minimum=0))
+    rng = np.random.default_rng(check_seed(random_state))
     literals = _draw_clauses(n_variables, t, n_clauses, rng)
     assignment = rng.choice([-1.0, 1.0], n_variables)
     agreed = np.prod(literal_values(assignment)[literals], axis=1)
@@ -143,8 +143,7 @@ def lift_clauses(instance: XorInstance, degree: int) -> MonomialLift:
     -------
     MonomialLift
     """
-    if check_integer(degree, "degree", minimum=1) > instance.size:
-        raise ValueError(f"degree must be at most t, {instance.size}; got {degree}.")
+    check_integer(degree, "degree", minimum=1, maximum=instance.size)
     n_literals = 2 * instance.n_variables
     monomials = tuple(s for size in range(degree + 1) for s in combinations(range(n_literals), size))
     column = {monomial: i for i, monomial in enumerate(monomials)}

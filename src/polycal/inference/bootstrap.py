@@ -9,9 +9,15 @@ import numpy as np
 
 from polycal._threads import thread_budget
 from polycal._typing import Ints
-from polycal._validation import CalibrationWarning, check_integer, check_real, check_sample
-from polycal.inference.bounds import check_seed
-from polycal.inference.redraw import Estimator, Statistic, as_statistic, null_draws, repeat
+from polycal._validation import (
+    CalibrationWarning,
+    check_integer,
+    check_real,
+    check_sample,
+    check_seed,
+    check_statistic,
+)
+from polycal.inference.redraw import Estimator, Statistic, null_draws, repeat
 from polycal.sample import Sample
 
 # For |x| at x = 0 the bootstrap sees sqrt(2) - 1 of the upward bias; this makes up for the rest.
@@ -127,7 +133,7 @@ def bootstrap_interval(
     check_real(level, "level", low=0.01, high=0.9999)
     check_seed(random_state)
     check_integer(n_draws, "n_draws", minimum=20)
-    statistic = as_statistic(notion)
+    statistic = check_statistic(notion)
     sample = check_sample(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )

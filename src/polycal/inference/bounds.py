@@ -4,9 +4,15 @@ from typing import Any
 
 import numpy as np
 
-from polycal._containers import to_numpy
-from polycal._typing import Float64s
-from polycal._validation import check_integer, check_real, check_weight
+from polycal._validation import (
+    check_integer,
+    check_length,
+    check_level,
+    check_real,
+    check_seed,
+    check_values,
+    check_weight,
+)
 from polycal.inference.betting import Game, lower_bound, mirrored, p_value, set_up
 
 
@@ -181,36 +187,6 @@ def make_game(values: Any, low: float, high: float, weight: Any, random_state: i
     """Validate the values and set up the betting game on them, scaled to [0, 1]."""
     x = check_values(values, low, high)
     u = None if weight is None else check_weight(weight, "weight")
-    if u is not None and u.size != x.size:
-        raise ValueError(f"weight has {u.size} entries but values has {x.size}; give one per value.")
+    if u is not None:
+        check_length("weight", u, "values", x.size)
     return set_up((x - low) / (high - low), u, check_seed(random_state))
-
-
-def check_level(alpha: Any) -> float:
-    """Validate an error probability: more than 0, less than 1."""
-    return check_real(alpha, "alpha", low=1e-12, high=1.0 - 1e-12)
-
-
-def check_seed(random_state: Any) -> int:
-    """Validate a seed: the same one gives the same result."""
-    return check_integer(random_state, "random_state", minimum=0)
-
-
-def check_values(values: Any, low: float, high: float) -> Float64s:
-    """Validate values of [low, high]; rounding errors are clipped."""
-    check_real(low, "low", low=-np.finfo(np.float64).max)
-    check_real(high, "high", low=np.nextafter(low, np.inf), high=np.finfo(np.float64).max)
-    array = to_numpy(values, "values")
-    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "biuf":
-        raise ValueError(
-            f"values must be numbers, of shape (n,); got shape {array.shape} and dtype {array.dtype}."
-        )
-    x = array.astype(np.float64)
-    slack = 1e-9 * (high - low)
-    bad = ~((x >= low - slack) & (x <= high + slack))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(
-            f"values[{row}] is {x[row]:.6g}, outside [{low:g}, {high:g}]. Give a range that holds all."
-        )
-    return np.clip(x, low, high)

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from polycal._typing import Float64s
-from polycal._validation import check_sample
+from polycal._validation import check_level, check_sample, check_seed, check_witness
 from polycal.families.questions import SubsetWitness, TopWitness
 from polycal.families.witness import Witness
 from polycal.inference.betting import lower_bound, p_value, set_up, standard_error
-from polycal.inference.bounds import check_level, check_seed
 from polycal.sample import Question, Sample, ask_confidence, ask_subset, row_blocks
 
 
@@ -116,8 +115,7 @@ def certify(
     """
     check_level(alpha)
     check_seed(random_state)
-    if not isinstance(witness, Witness):
-        raise TypeError(f"witness must be a witness, as an auditor finds; got {type(witness).__name__}.")
+    check_witness(witness)
     sample = check_sample(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )

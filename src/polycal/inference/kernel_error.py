@@ -6,8 +6,7 @@ import numpy as np
 
 from polycal._threads import map_threads, thread_budget
 from polycal._typing import Float64s, Floats
-from polycal._validation import check_integer, check_sample
-from polycal.inference.bounds import check_level, check_seed
+from polycal._validation import check_integer, check_kernel, check_level, check_sample, check_seed
 from polycal.inference.redraw import CalibrationTest, draw_labels
 from polycal.kernels.kernels import Kernel, Laplace
 from polycal.kernels.products import block_threads, lower_blocks, quadratic_forms, residuals
@@ -74,7 +73,7 @@ def kernel_calibration_error(
     >>> round(pc.kernel_calibration_error([1, 2], y_proba), 6)
     -0.103179
     """
-    kernel = _check_kernel(kernel)
+    kernel = check_kernel(Laplace() if kernel is None else kernel)
     sample = check_sample(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )
@@ -141,7 +140,7 @@ def kernel_test(
     >>> pc.kernel_test(sample.labels, sample.proba, n_draws=99).p_value
     0.01
     """
-    kernel = _check_kernel(kernel)
+    kernel = check_kernel(Laplace() if kernel is None else kernel)
     check_integer(n_draws, "n_draws", minimum=1)
     check_level(alpha)
     check_seed(random_state)
@@ -163,14 +162,6 @@ def kernel_test(
         alpha=alpha,
         notion=kernel,
     )
-
-
-def _check_kernel(kernel: Any) -> Kernel:
-    if kernel is None:
-        return Laplace()
-    if not isinstance(kernel, Kernel):
-        raise TypeError(f"kernel must be a kernel such as Laplace(scale=0.5); got {kernel!r}.")
-    return kernel
 
 
 def _pair_weight(sample: Sample, *, diagonal: bool) -> float:

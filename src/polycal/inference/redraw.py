@@ -8,8 +8,7 @@ import numpy as np
 
 from polycal._threads import map_threads, progress_bar, thread_budget
 from polycal._typing import Float64s, Floats, Ints
-from polycal._validation import check_integer, check_sample
-from polycal.inference.bounds import check_level, check_seed
+from polycal._validation import check_integer, check_level, check_sample, check_seed, check_statistic
 from polycal.sample import Sample
 
 
@@ -152,7 +151,7 @@ def calibration_test(
     check_level(alpha)
     check_seed(random_state)
     check_integer(n_draws, "n_draws", minimum=1)
-    statistic = as_statistic(notion)
+    statistic = check_statistic(notion)
     sample = check_sample(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )
@@ -208,14 +207,3 @@ def draw_labels(proba: Floats, rng: np.random.Generator) -> Ints:
 
     labels: Ints = kernels.draw(proba, rng.random(proba.shape[0]))
     return labels
-
-
-def as_statistic(notion: Any) -> Statistic:
-    """A notion, or any function of a sample, as a function to float."""
-    if hasattr(notion, "estimate"):
-        return lambda sample: float(notion.estimate(sample).value)
-    if callable(notion):
-        return lambda sample: float(notion(sample))
-    raise TypeError(
-        f"notion must be a notion such as polycal.Confidence(), or a function of a Sample; got {notion!r}."
-    )

@@ -13,13 +13,12 @@ import numpy as np
 
 from polycal import _typing
 from polycal._typing import Ints
-from polycal._validation import check_choice
+from polycal._validation import agree_names, check_choice, check_chunk
 from polycal.io.columns import numbered
 from polycal.io.paths import FilePath, find_files
 from polycal.io.predictions import FORMATS, format_of
 from polycal.io.reader import PARTS, Classes, Part, RawPredictions, Reader, rows_of_part
 from polycal.sample import Sample
-from polycal.states.base import agree_names, check_chunk
 from polycal.storage.damage import named
 
 DEFAULT_MEMORY = 1 << 30

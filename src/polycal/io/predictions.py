@@ -9,9 +9,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from polycal import _typing
-from polycal._containers import to_numpy
 from polycal._typing import Floats
-from polycal._validation import check_choice, check_integer, check_proba, check_sample, check_weight
+from polycal._validation import check_choice, check_integer, check_proba, check_sample, check_weight, to_numpy
 from polycal.io.arrow import FeatherReader
 from polycal.io.csv_table import CsvReader
 from polycal.io.npz import NpyReader, NpzReader

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev, chebyshev
 
 from polycal._typing import Float64s
-from polycal._validation import check_integer, check_real
+from polycal._validation import check_integer, check_positive, check_real
 
 
 def lipschitz_degree(tolerance: float) -> int:
@@ -34,7 +34,7 @@ def lipschitz_degree(tolerance: float) -> int:
     >>> pc.kernels.lipschitz_degree(0.1)
     15
     """
-    return math.ceil(math.pi / (2 * _positive(tolerance, "tolerance"))) - 1
+    return math.ceil(math.pi / (2 * check_positive(tolerance, "tolerance"))) - 1
 
 
 def sigmoid_degree(slope: float, tolerance: float) -> int:
@@ -77,7 +77,7 @@ def sigmoid_degree(slope: float, tolerance: float) -> int:
     >>> pc.kernels.sigmoid_degree(4, 0.1)
     17
     """
-    slope, tolerance = _positive(slope, "slope"), _positive(tolerance, "tolerance")
+    slope, tolerance = check_positive(slope, "slope"), check_positive(tolerance, "tolerance")
     if tolerance >= 1:
         return 0
     theta = np.linspace(np.pi / 4, np.pi / 2, 200, endpoint=False)
@@ -86,12 +86,6 @@ def sigmoid_degree(slope: float, tolerance: float) -> int:
     largest = np.maximum(1.0, np.tan(theta))
     degrees = np.ceil(np.log(2 * largest / (tolerance * (rho - 1))) / np.log(rho))
     return max(0, int(degrees.min()))
-
-
-def _positive(value: float, name: str) -> float:
-    if check_real(value, name, low=0) == 0:
-        raise ValueError(f"{name} must be positive; got 0.")
-    return float(value)
 
 
 # Sampled at this many times the degree: more nodes than the degree keep every bound below.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from polycal._typing import Float64s, Floats
-from polycal._validation import check_integer, check_real
+from polycal._validation import check_choice, check_function, check_integer, check_positive
 from polycal.storage.rules import Kept
 from polycal.storage.saved import Saved
 
@@ -127,11 +127,8 @@ class Radial(Kernel):
 
     def __post_init__(self) -> None:
         if isinstance(self.scale, str):
-            if self.scale != "median":
-                raise ValueError(f"scale must be a positive number or 'median'; got {self.scale!r}.")
-        elif check_real(self.scale, "scale", low=0) == 0:
-            raise ValueError("scale must be positive; got 0.")
-        elif not _SCALES[0] <= self.scale <= _SCALES[1]:
+            check_choice(self.scale, "scale, unless it is a number,", ("median",))
+        elif not _SCALES[0] <= check_positive(self.scale, "scale") <= _SCALES[1]:
             raise ValueError(f"scale must lie in {_SCALES[0]:g} to {_SCALES[1]:g}; got {self.scale:g}.")
 
     def resolve(self, points: Floats) -> "Radial":
@@ -296,10 +293,8 @@ class CallableKernel(Kernel):
     bound: float
 
     def __post_init__(self) -> None:
-        if not callable(self.function):
-            raise TypeError(f"function must be callable with two arrays; got {self.function!r}.")
-        if check_real(self.bound, "bound", low=0) == 0:
-            raise ValueError("bound must be positive; got 0.")
+        check_function(self.function, "function", "two arrays")
+        check_positive(self.bound, "bound")
 
     def block(self, left: Floats, right: Floats) -> Floats:
         """The function's values, checked for shape and finiteness."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from polycal._typing import Bools, Float64s, Ints
-from polycal.families._landscape import Point
+from polycal.families.landscape import Point
 from polycal.sparse._sample import SparseSample, sums_at
 
 # Points at which a weight function is kept while the search looks at flips.

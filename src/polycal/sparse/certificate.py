@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from polycal._typing import Float64s
+from polycal._validation import check_level, check_seed
 from polycal.families.questions import SubsetWitness
 from polycal.families.witness import Witness
-from polycal.inference.bounds import check_level, check_seed
 from polycal.inference.certificate import Certificate, certify_correlations
 from polycal.sparse._gate import sparse_sample
 from polycal.sparse._least import least_gains

@@ -8,7 +8,7 @@ import numpy as np
 
 from polycal._typing import Bools, Ints
 from polycal._validation import check_integer
-from polycal.families._landscape import Point
+from polycal.families.landscape import Point
 from polycal.families.questions import SubsetWitness
 from polycal.families.subset import climb_all, size_limit
 from polycal.sparse._gate import sparse_sample

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import replace
 from inspect import signature
 from numbers import Integral
 from typing import Annotated, Any, ClassVar, Self
@@ -11,9 +10,8 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from polycal._containers import to_numpy
 from polycal._typing import Float64s, Ints, Path
-from polycal._validation import check_integer, check_sample
+from polycal._validation import agree_names, check_chunk, check_integer, check_same_classes
 from polycal.sample import Sample
 from polycal.storage.model import digest
 from polycal.storage.rules import ClassNames, Real, Whole, expect
@@ -213,8 +211,8 @@ class State(Saved, ABC):
 
     def _agree(self, n_classes: int, class_names: tuple[str, ...] | None) -> None:
         """Refuse rows of other classes, or of the same in another order."""
-        if self.n_classes not in {None, n_classes}:
-            raise ValueError(f"the chunk has {n_classes} classes but those before had {self.n_classes}.")
+        if self.n_classes is not None:
+            check_same_classes(n_classes, self.n_classes, "those before had", "the chunk")
         if self.class_names is not None:
             agree_names(self.class_names, class_names)
         elif class_names is not None:
@@ -225,42 +223,6 @@ class State(Saved, ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_samples={self.n_samples}, n_classes={self.n_classes})"
-
-
-def check_chunk(
-    y_true: Any,
-    y_proba: Any,
-    *,
-    sample_weight: Any = None,
-    class_names: Any = None,
-    from_logits: bool = False,
-) -> Sample | None:
-    """Validate a chunk of rows; None if it has none."""
-    if to_numpy(y_true, "y_true").shape == (0,) and to_numpy(y_proba, "y_proba").shape[:1] == (0,):
-        return None
-    weight = None if sample_weight is None else to_numpy(sample_weight, "sample_weight")
-    if weight is None or weight.dtype.kind not in "biuf" or weight.any():
-        return check_sample(
-            y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
-        )
-    # Rows that do not count are rows all the same; the weight of all chunks together must be positive.
-    sample = check_sample(
-        y_true, y_proba, sample_weight=weight + 1.0, class_names=class_names, from_logits=from_logits
-    )
-    return replace(sample, sample_weight=np.zeros(sample.n_samples))
-
-
-def agree_names(before: tuple[str, ...], now: tuple[str, ...] | None) -> None:
-    """Refuse classes of other names, or in another order; a chunk need not name them."""
-    if now is None or now == before:
-        return
-    if len(now) != len(before):
-        raise ValueError(f"the chunk has {len(now)} classes but those before had {len(before)}.")
-    place = next(i for i in range(len(now)) if now[i] != before[i])
-    raise ValueError(
-        f"class {place} of the chunk is {now[place]!r} but was {before[place]!r} before; give all chunks the same "
-        "classes in the same order."
-    )
 
 
 def plain_set(classes: Any) -> Any:

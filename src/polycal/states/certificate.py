@@ -5,10 +5,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_integer, check_real, class_set
+from polycal._validation import check_integer, check_level, check_real, check_seed, check_witness, class_set
 from polycal.families.witness import Witness
 from polycal.inference.betting import lower_bound, mixture_lower_bound, mixture_p_value, p_value, set_up
-from polycal.inference.bounds import check_level, check_seed
 from polycal.inference.certificate import Certificate, Reading, correlation_bound
 from polycal.sample import Question, Sample, ask_confidence, ask_subset
 from polycal.states.base import State, plain_set
@@ -77,9 +76,7 @@ class CertificateState(State):
         self, witness: Witness, *, alpha: float = 0.05, random_state: int = 0, most_played: int | None = None
     ) -> None:
         super().__init__()
-        if not isinstance(witness, Witness):
-            raise TypeError(f"witness must be a witness, as an auditor finds; got {type(witness).__name__}.")
-        self.witness = witness
+        self.witness: Witness = check_witness(witness)
         self.alpha = check_level(alpha)
         self.random_state = check_seed(random_state)
         asked = _MOST_PLAYED if most_played is None else check_integer(most_played, "most_played", minimum=1)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from polycal._typing import Float64s, Floats, Ints
-from polycal._validation import check_integer, check_proba
+from polycal._validation import check_integer, check_kernel, check_proba, check_same_classes, check_seed
 from polycal.families.auditor import AMPLIFICATIONS, amplified_gains
 from polycal.families.kernel import KernelWitness
 from polycal.kernels.kernels import Gaussian, Kernel, ball_scale
@@ -159,11 +159,10 @@ class KernelState(State):
         random_state: int = 0,
     ) -> None:
         super().__init__()
-        if not isinstance(kernel, Kernel):
-            raise TypeError(f"kernel must be a kernel such as Gaussian(0.2); got {kernel!r}.")
+        check_kernel(kernel)
         self.landmarks = np.unique(check_proba(landmarks, name="landmarks")[0], axis=0)
         self.kernel = kernel.resolve(self.landmarks)
-        self.random_state = check_integer(random_state, "random_state", minimum=0)
+        self.random_state = check_seed(random_state)
         self.n_held_back = check_integer(n_held_back, "n_held_back", minimum=0)
         self._held_back = BottomRows(n_held_back)
         self._sums = LandmarkSums.zero(*self.landmarks.shape)
@@ -199,10 +198,7 @@ class KernelState(State):
         self._held_back.check_rows(self.n_held_back, n_classes)
 
     def _open(self, n_classes: int) -> None:
-        if n_classes != self.landmarks.shape[1]:
-            raise ValueError(
-                f"the chunk has {n_classes} classes but the landmarks have {self.landmarks.shape[1]}."
-            )
+        check_same_classes(n_classes, self.landmarks.shape[1], "the landmarks have", "the chunk")
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:
         keys = row_keys(rows, self.random_state, _PURPOSE)

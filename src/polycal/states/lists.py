@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_choice, check_real, class_set
+from polycal._validation import check_choice, check_kernel, check_real, class_set
 from polycal.kernels.kernels import Gaussian, Kernel
 from polycal.sparse._gate import REMAINDERS, check_lists, check_sparse_chunk
 from polycal.sparse._lists import Landmarks, known_residual
@@ -194,8 +194,7 @@ class TruncatedKernelState(ListState):
 
     def __init__(self, landmarks: Any, kernel: Kernel = _DEFAULT_KERNEL) -> None:
         super().__init__()
-        if not isinstance(kernel, Kernel):
-            raise TypeError(f"kernel must be a kernel such as Gaussian(0.2); got {kernel!r}.")
+        check_kernel(kernel)
         if isinstance(landmarks, Landmarks):
             self.landmarks = landmarks
         else:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Float64s, Floats, Ints
-from polycal._validation import check_integer
+from polycal._validation import check_integer, check_seed
 from polycal.sample import Sample
 from polycal.states.base import State
 from polycal.storage.rules import Array, Part, Rows, Sizes, Whole, expect
@@ -193,7 +193,7 @@ class SketchState(State):
     def __init__(self, size: int, *, random_state: int = 0) -> None:
         super().__init__()
         self.size = check_integer(size, "size", minimum=1)
-        self.random_state = check_integer(random_state, "random_state", minimum=0)
+        self.random_state = check_seed(random_state)
         self._kept = BottomRows(size)
 
     def finish(self) -> Sample:

@@ -4,7 +4,7 @@ A fitted calibrator is a short program, a tuple of steps applied one after the o
 by NumPy, the saved file, the ONNX graph and the torch module all follow from the same steps.
 """
 
-from polycal.steps._base import InBlocks, Product, Program, Step, Sum, run
+from polycal.steps._base import InBlocks, Product, Program, Step, Sum, is_program, run
 from polycal.steps.columns import FLOOR, Affine, Clip, Exp, Linear, Log, Polynomial, Sigmoid
 from polycal.steps.compound import gaussian_exponents
 from polycal.steps.curves import Interpolate, Lookup
@@ -33,5 +33,6 @@ __all__ = [
     "Sum",
     "Top",
     "gaussian_exponents",
+    "is_program",
     "run",
 ]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Float64s
-from polycal._validation import check_choice, check_integer, check_real
+from polycal._validation import check_choice, check_integer, check_level, check_real
 from polycal.calibrators.audited.rounds import (
     AuditRound,
     Judge,
@@ -20,7 +20,6 @@ from polycal.calibrators.audited.rounds import (
 from polycal.calibrators.base import Calibrator, counted_rows
 from polycal.families.auditor import Auditor
 from polycal.families.defaults import AutoAuditor
-from polycal.inference.bounds import check_level
 from polycal.sample import Sample, split_rows
 from polycal.steps import Program
 

@@ -1,0 +1,250 @@
+"""The gate for arrays: probabilities, weights and other numbers, and whole samples and chunks of them."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polycal._typing import Bools, Float64s, Floats
+from polycal._validation.classes import check_labels, refuse_rows, resolve_class_names
+from polycal._validation.containers import column_names, to_numpy
+from polycal._validation.options import check_real
+from polycal.sample import Sample, row_blocks, row_sums
+
+_LOGITS = "If these are logits, pass from_logits=True."
+
+
+def check_sample(
+    y_true: Any,
+    y_proba: Any,
+    *,
+    sample_weight: Any = None,
+    class_names: Any = None,
+    from_logits: bool = False,
+) -> Sample:
+    """Validate labels, predictions and weights together."""
+    proba, names = check_proba(y_proba, class_names=class_names, from_logits=from_logits)
+    labels = check_labels(y_true, proba.shape[1], names)
+    check_length("y_true", labels, "y_proba", proba.shape[0])
+    weight = None if sample_weight is None else check_weight(sample_weight)
+    if weight is not None:
+        check_length("sample_weight", weight, "y_proba", proba.shape[0])
+    return Sample(proba, labels, weight, names)
+
+
+def check_chunk(
+    y_true: Any,
+    y_proba: Any,
+    *,
+    sample_weight: Any = None,
+    class_names: Any = None,
+    from_logits: bool = False,
+) -> Sample | None:
+    """Validate a chunk of rows; None if it has none."""
+    if to_numpy(y_true, "y_true").shape == (0,) and to_numpy(y_proba, "y_proba").shape[:1] == (0,):
+        return None
+    weight = None if sample_weight is None else to_numpy(sample_weight, "sample_weight")
+    if weight is None or weight.dtype.kind not in "biuf" or weight.any():
+        return check_sample(
+            y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
+        )
+    # Rows that do not count are rows all the same; the weight of all chunks together must be positive.
+    sample = check_sample(
+        y_true, y_proba, sample_weight=weight + 1.0, class_names=class_names, from_logits=from_logits
+    )
+    return replace(sample, sample_weight=np.zeros(sample.n_samples))
+
+
+def check_proba(
+    y_proba: Any, *, class_names: Any = None, from_logits: bool = False, name: str = "y_proba"
+) -> tuple[Floats, tuple[str, ...] | None]:
+    """Validate predictions: ``(n, k)`` probabilities (or logits, when said so), and the class names."""
+    array = _as_floats(to_numpy(y_proba, name), name)
+    if array.ndim == 1:
+        proba = _two_columns(array, name, from_logits=from_logits)
+    else:
+        proba = _softmax(array, name) if from_logits else _check_rows(array, name)
+    return proba, resolve_class_names(class_names, column_names(y_proba), proba.shape[1])
+
+
+def _as_floats(array: NDArray[Any], name: str) -> Floats:
+    """Shape and dtype: an ``(n, k)`` array of float16, float32 or float64, or an ``(n,)`` one for two classes."""
+    if array.ndim not in {1, 2}:
+        raise ValueError(f"{name} must have shape (n, k), or (n,) for two classes; got shape {array.shape}.")
+    if array.shape[0] == 0:
+        raise ValueError(f"{name} is empty; at least one row is needed.")
+    if array.ndim == 2 and array.shape[1] < 2:
+        raise ValueError(
+            f"{name} has {array.shape[1]} column(s); give one column per class, or for two classes a "
+            f"one-dimensional array of the probabilities of class 1 ({name}.ravel())."
+        )
+    if array.dtype == object:
+        array = _object_to_float(array, name)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}.")
+    return array if array.dtype.kind == "f" and array.dtype.itemsize <= 8 else array.astype(np.float64)
+
+
+def _object_to_float(array: NDArray[Any], name: str) -> Floats:
+    """Numbers kept as Python objects (a mixed data frame, None for missing) as float64."""
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must hold real numbers: {error}.") from error
+
+
+def _two_columns(array: Floats, name: str, *, from_logits: bool) -> Floats:
+    """Class 1's probabilities (or log-odds) as two columns, which sum to 1 by construction."""
+    if from_logits:
+        return _softmax(np.column_stack([np.zeros_like(array), array]), name)
+    refuse_rows(name, array, ~((array >= 0) & (array <= 1)), "is not a probability:", _LOGITS)
+    out = np.empty((array.size, 2), dtype=np.promote_types(array.dtype, np.float32))
+    out[:, 1] = array
+    np.subtract(1, out[:, 1], out=out[:, 0])
+    return out
+
+
+def _check_rows(array: Floats, name: str) -> Floats:
+    """Rows finite, non-negative and summing to 1; drift within the dtype's tolerance is renormalised.
+
+    Each row is judged by itself, so that any part of a sample is treated as it is within the whole.
+    """
+    out = np.ascontiguousarray(array, dtype=np.promote_types(array.dtype, np.float32))
+    eps = float(np.finfo(array.dtype).eps)
+    # What the rounding of a softmax and of the sum itself leave; beyond it a copy is worth it.
+    rounding = float(np.finfo(out.dtype).eps) * max(2.0, array.shape[1] ** 0.5)
+    for rows in row_blocks(*array.shape):
+        total = _row_totals(array[rows], name, rows.start, eps)
+        drifting = np.flatnonzero(np.abs(total - 1.0) > rounding)
+        if drifting.size:
+            out = out.copy() if np.may_share_memory(out, array) else out
+            block = np.maximum(array[rows][drifting], 0, dtype=np.float64)
+            out[rows][drifting] = block / row_sums(block)[:, None]
+    return out
+
+
+def _row_totals(block: Floats, name: str, start: int, eps: float) -> Float64s:
+    """Row sums of a block that passes; a row with a (tiny) negative gets sum 2, to be renormalised."""
+    total = row_sums(block)
+    refuse_rows(
+        name,
+        total,
+        ~np.isfinite(total),
+        "holds a NaN or an infinity; its sum is",
+        "Drop or repair that row.",
+        start,
+    )
+    low = None
+    if block.min() < 0:
+        low = block.min(axis=1)
+        refuse_rows(name, low, low < -eps, "holds a negative probability:", _LOGITS, start)
+    allowed = f"Rows of {block.dtype} may be off by {eps**0.5:.2g}: divide by the row sums. "
+    off = np.abs(total - 1.0) > eps**0.5
+    if off.any():
+        off[off] = _is_off(block[off], total[off])
+    refuse_rows(name, total, off, "does not sum to 1; its sum is", allowed + _LOGITS, start)
+    return total if low is None else np.where(low < 0, 2.0, total)
+
+
+def _is_off(rows: Floats, total: Float64s) -> Bools:
+    """Which rows are off by more than their own precision, which is that of the smallest dtype that holds them.
+
+    Predictions made in float32 and stored as float64 are float32 for all that.
+    """
+    off = np.ones(total.size, dtype=np.bool_)
+    for dtype in (np.float32, np.float16):
+        if np.dtype(dtype).itemsize < rows.dtype.itemsize:
+            with np.errstate(over="ignore", under="ignore"):
+                held = (rows.astype(dtype) == rows).all(axis=1)
+            off &= ~held | (np.abs(total - 1.0) > float(np.finfo(dtype).eps) ** 0.5)
+    return off
+
+
+def _softmax(logits: Floats, name: str) -> Floats:
+    """Row-wise softmax in blocks; minus infinity is probability 0, other non-finite logits are errors."""
+    out = np.empty(logits.shape, dtype=np.promote_types(logits.dtype, np.float32))
+    for rows in row_blocks(*logits.shape):
+        block = logits[rows].astype(out.dtype)
+        top = block.max(axis=1, keepdims=True)
+        refuse_rows(
+            name,
+            top[:, 0],
+            ~np.isfinite(top[:, 0]),
+            "has no finite largest logit but",
+            "Drop or repair that row.",
+            rows.start,
+        )
+        np.exp(block - top, out=block)
+        out[rows] = block / block.sum(axis=1, keepdims=True, dtype=np.float64)
+    return out
+
+
+def check_weight(sample_weight: Any, name: str = "sample_weight") -> Float64s:
+    """Validate weights: finite, non-negative, not all zero."""
+    array = to_numpy(sample_weight, name)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be of shape (n,); got shape {array.shape}.")
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be numbers; got dtype {array.dtype}.")
+    weight = np.ascontiguousarray(array, dtype=np.float64)
+    refuse_rows(name, weight, ~np.isfinite(weight), "is not finite:", "Drop that row or give it a weight.")
+    refuse_rows(name, weight, weight < 0, "is negative:", "Weights count rows: use 0 to leave a row out.")
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if not 0 < total < np.inf:
+        raise ValueError(f"{name} sums to {total:g}; its sum must be positive and finite.")
+    return weight
+
+
+def check_examples(X: Any, y: Any, sample_weight: Any) -> tuple[Floats, Float64s, Float64s | None]:
+    """Validate examples: rows on the simplex, one target in [-1, 1] each, weights."""
+    points, _ = check_proba(X, name="X")
+    targets = _check_targets(y, points.shape[0])
+    weight = None if sample_weight is None else check_weight(sample_weight)
+    if weight is not None:
+        check_length("sample_weight", weight, "X", targets.size)
+    return points, targets, weight
+
+
+def _check_targets(y: Any, n_rows: int) -> Float64s:
+    array = to_numpy(y, "y")
+    if array.shape != (n_rows,):
+        raise ValueError(f"y must be one target per row of X, of shape ({n_rows},); got shape {array.shape}.")
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"y must hold numbers from -1 to 1; got dtype {array.dtype}.")
+    targets = array.astype(np.float64)
+    if not (np.abs(targets) <= 1).all():
+        row = int(np.argmin(np.abs(targets) <= 1))
+        raise ValueError(
+            f"y[{row}] is not a number from -1 to 1: {targets[row]:.6g}. Scale the targets first."
+        )
+    return targets
+
+
+def check_values(values: Any, low: float, high: float) -> Float64s:
+    """Validate values of [low, high]; rounding errors are clipped."""
+    check_real(low, "low", low=-np.finfo(np.float64).max)
+    check_real(high, "high", low=np.nextafter(low, np.inf), high=np.finfo(np.float64).max)
+    array = to_numpy(values, "values")
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"values must be numbers, of shape (n,); got shape {array.shape} and dtype {array.dtype}."
+        )
+    x = array.astype(np.float64)
+    slack = 1e-9 * (high - low)
+    bad = ~((x >= low - slack) & (x <= high + slack))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"values[{row}] is {x[row]:.6g}, outside [{low:g}, {high:g}]. Give a range that holds all."
+        )
+    return np.clip(x, low, high)
+
+
+def check_length(name: str, array: NDArray[Any], other: str, n_rows: int) -> None:
+    """One entry for each row of another array."""
+    if array.shape[0] != n_rows:
+        raise ValueError(
+            f"{name} has {array.shape[0]} entries but {other} has {n_rows} rows; give one for each."
+        )
