@@ -9,7 +9,7 @@ import numpy as np
 
 from polycal._threads import progress_bar, thread_budget
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_level, check_same_classes, check_sample, check_seed
+from polycal._validation import check_level, check_same_classes, check_sample, check_seed, check_some
 from polycal.calibrators.base import Calibrator
 from polycal.calibrators.registry import CALIBRATORS, make_calibrator
 from polycal.families.questions import Classwise, Confidence
@@ -180,8 +180,7 @@ def compare_samples(
 ) -> Comparison:
     """`compare_calibrators` on validated samples."""
     check_level(alpha, high=0.5)
-    if not calibrators:
-        raise ValueError("calibrators is empty; name at least one method.")
+    check_some(calibrators, "calibrators")
     check_same_classes(rest.n_classes, fit.n_classes, "proba_fit has", "proba_evaluated")
     if fit.class_names is not None and rest.class_names is not None and fit.class_names != rest.class_names:
         raise ValueError(

@@ -86,7 +86,11 @@ def test_it_is_a_scikit_learn_estimator(data):
             "sample_weight has 1 entries",
         ),
         (lambda X, z: KernelLearner("rbf").fit(X, z), TypeError, "kernel must be a kernel"),
-        (lambda X, z: KernelLearner().fit(X, z).predict(np.eye(2)), ValueError, "X has 2 columns"),
+        (
+            lambda X, z: KernelLearner().fit(X, z).predict(np.eye(2)),
+            ValueError,
+            "X has 2 classes but the learner was fitted on 3",
+        ),
     ],
 )
 def test_bad_input_is_refused(data, call, error, message):

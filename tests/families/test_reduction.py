@@ -72,7 +72,7 @@ def test_it_is_a_scikit_learn_estimator():
     X, z = np.tile(SUPPORT, (50, 1)), np.tile(np.sign(MEAN), 50)
     values = learner.fit(X, z, sample_weight=np.ones(150)).predict(SUPPORT)
     assert np.abs(values).max() <= 1
-    with pytest.raises(ValueError, match="X has 2 columns"):
+    with pytest.raises(ValueError, match="X has 2 classes but the learner was fitted on 3"):
         learner.predict(np.eye(2))
     with pytest.raises(ValueError, match="random_state"):
         LearnerFromAuditor(KernelAuditor(), random_state=-1).fit(X, z)

@@ -40,6 +40,7 @@ from polycal._validation.options import (
     check_positive,
     check_real,
     check_seed,
+    check_some,
     check_statistic,
     check_witness,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "check_same_classes",
     "check_sample",
     "check_seed",
+    "check_some",
     "check_statistic",
     "check_subset",
     "check_text",

@@ -69,6 +69,12 @@ def check_function(value: Any, name: str, arguments: str) -> Any:
     return value
 
 
+def check_some(values: Any, name: str) -> None:
+    """Validate that a collection is not empty."""
+    if len(values) == 0:
+        raise ValueError(f"{name} is empty; give at least one.")
+
+
 def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     """Validate one of a few words."""
     if value not in choices:

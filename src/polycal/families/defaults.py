@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from polycal._validation import check_auditor, check_integer, check_seed
+from polycal._validation import check_auditor, check_seed, check_some
 from polycal.families.auditor import Auditor, NotionAuditor
 from polycal.families.canonical import Canonical
 from polycal.families.decision import Decision, DecisionAuditor
@@ -140,7 +140,7 @@ class AutoAuditor(Auditor):
     def __post_init__(self) -> None:
         check_seed(self.random_state)
         if self.auditors is not None:
-            check_integer(len(self.auditors), "the number of auditors", minimum=1)
+            check_some(self.auditors, "auditors")
             for i, auditor in enumerate(self.auditors):
                 check_auditor(auditor, f"auditors[{i}]")
 
