@@ -100,6 +100,7 @@ from .kernels.kernels import Gaussian as Gaussian
 from .kernels.kernels import Kernel as Kernel
 from .kernels.kernels import Laplace as Laplace
 from .kernels.kernels import Multinomial as Multinomial
+from .listed import ListedSample as ListedSample
 from .measures.binned import ReliabilityCurve as ReliabilityCurve
 from .measures.binned import reliability_curve as reliability_curve
 from .measures.scores import accuracy as accuracy
@@ -113,7 +114,7 @@ from .measures.smooth import smooth_calibration_error as smooth_calibration_erro
 from .plots import plot_cumulative as plot_cumulative
 from .plots import plot_reliability as plot_reliability
 from .sample import Sample as Sample
-from .sparse._sample import SparseSample as SparseSample
+from .sparse import SparseSample as SparseSample
 from .states.base import State as State
 from .states.certificate import CertificateState as CertificateState
 from .states.kernel import KernelState as KernelState

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from polycal._typing import Bools, Float64s, Floats
 from polycal._validation import check_sample
 from polycal.families.notion import Notion
 from polycal.families.witness import Witness
-from polycal.sample import Sample, row_blocks, split_rows
+from polycal.sample import Remainder, Sample, refuse_lists, row_blocks, split_rows
 
 
 class Auditor(ABC):
@@ -21,6 +21,9 @@ class Auditor(ABC):
     claim, not a proof: judge it on rows that were not given to the auditor.
     """
 
+    # Whether it can search lists of classes.
+    reads_lists: ClassVar[bool] = False
+
     def find_witness(
         self,
         y_true: Any,
@@ -29,6 +32,7 @@ class Auditor(ABC):
         *,
         class_names: Any = None,
         from_logits: bool = False,
+        remainder: Remainder = "unknown",
     ) -> Witness:
         """Look for a weight function that correlates with the residual ``y - v``.
 
@@ -37,23 +41,29 @@ class Auditor(ABC):
         y_true : array-like of shape (n_samples,)
             Class indices, or class names when these are known.
         y_proba : array-like of shape (n_samples, n_classes), or (n_samples,) for two classes
-            Predicted probabilities.
-        sample_weight, class_names, from_logits
+            Predicted probabilities, or lists of classes as for `smooth_calibration_error`.
+        sample_weight, class_names, from_logits, remainder
             As for `smooth_calibration_error`.
 
         Returns
         -------
         Witness
         """
-        return self.find(
-            check_sample(
-                y_true,
-                y_proba,
-                sample_weight=sample_weight,
-                class_names=class_names,
-                from_logits=from_logits,
-            )
+        sample = check_sample(
+            y_true,
+            y_proba,
+            sample_weight=sample_weight,
+            class_names=class_names,
+            from_logits=from_logits,
+            remainder=remainder,
         )
+        return self.look(sample)
+
+    def look(self, sample: Sample) -> Witness:
+        """`find`, refusing lists of classes where full predictions are needed."""
+        if not self.reads_lists:
+            refuse_lists(sample, repr(self))
+        return self.find(sample)
 
     @abstractmethod
     def find(self, sample: Sample) -> Witness:
@@ -81,6 +91,7 @@ class NotionAuditor(Auditor):
     """
 
     notion: Notion
+    reads_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.notion, Notion):
@@ -88,6 +99,8 @@ class NotionAuditor(Auditor):
 
     def find(self, sample: Sample) -> Witness:
         """Look for a witness in a validated sample."""
+        if not self.notion.reads_lists:
+            refuse_lists(sample, repr(self.notion))
         witness = self.notion.estimate(sample).witness
         if witness is None:
             raise ValueError(f"{self.notion!r} has no witness to show; choose a notion that has one.")

@@ -1,7 +1,7 @@
 """Sets of classes: the worst of them, by enumeration or by search, and the auditor that looks for it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from math import comb
 from typing import ClassVar
 
@@ -10,11 +10,12 @@ import numpy as np
 from polycal._threads import map_threads
 from polycal._typing import Bools, Float64s, Ints
 from polycal._validation import check_integer
-from polycal.families._landscape import Climbable, Landscape, Point, plain_landscape, shrunken_landscape
+from polycal.families._landscape import Landscape, Point, plain_landscape, shrunken_landscape
 from polycal.families.auditor import Auditor, weighted_rows
 from polycal.families.notion import ErrorEstimate, Kind, Notion
 from polycal.families.questions import SubsetWitness
-from polycal.measures.smooth import SmoothCurve, smooth_curve, smooth_error
+from polycal.listed import ListedSample
+from polycal.measures.smooth import LipschitzFunction, SmoothInterval, smooth_error, smooth_interval
 from polycal.sample import Question, Sample, ask_subset, split_rows
 
 
@@ -39,6 +40,8 @@ class SubsetSmooth(Notion):
     Estimator: every set is tried while that takes less than about half a minute (any set of 17 classes for 10,000
     rows, any pair of 400), which is exact; else a search from many starts, which is a lower bound. Cost: a sort for
     each set. Bias: upwards, and strongly for many classes, because the largest of many sets also picks noise.
+    Lists that hide something are searched, and the value is the least that the error of the set found can be. Whatever
+    the set, ``|y - u|`` is at most 1 less the probability of the true class: this gives the upper end.
 
     References
     ----------
@@ -57,6 +60,7 @@ class SubsetSmooth(Notion):
 
     max_size: int | None = None
     name: ClassVar[str] = "subset-smooth"
+    reads_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.max_size is not None:
@@ -65,7 +69,7 @@ class SubsetSmooth(Notion):
     def estimate(self, sample: Sample) -> ErrorEstimate:
         """Compute the error on a validated sample."""
         kind: Kind
-        if affordable(sample, self.max_size):
+        if affordable(sample, self.max_size) and not sample.hides:
             found, kind = enumerate_subsets(sample, self.max_size), "exact"
             method = f"all {found.n_evaluated} subsets"
         else:
@@ -74,37 +78,51 @@ class SubsetSmooth(Notion):
         if self.max_size is not None:
             method += f" of at most {self.max_size} classes"
         return ErrorEstimate(
-            value=found.curve.value,
+            value=found.value,
             kind=kind,
             notion=self,
             method=method,
             n_steps=found.n_evaluated,
             n_samples=sample.n_samples,
             witness=found.witness(sample),
+            upper=_largest_error(sample) if isinstance(sample, ListedSample) and sample.hides else None,
         )
+
+
+def _largest_error(sample: ListedSample) -> float:
+    """No set can have a larger error."""
+    return float(sample.mass @ (1.0 - sample.true_range()[0]))
 
 
 @dataclass(frozen=True, eq=False)
 class FoundSubset:
-    """A set of classes, the curve of its question, and what it took to find it.
+    """A set of classes, the error of its question, and what it took to find it.
 
     Attributes
     ----------
     members : ndarray of int64
         The classes, increasing.
-    curve : SmoothCurve
-        The exact smooth calibration error of "is the label one of `members`?".
+    interval : SmoothInterval
+        The smooth calibration error of "is the label one of `members`?": one number, unless lists hide something.
+    phi : LipschitzFunction
+        The weight function that shows its lower end.
     n_evaluated : int
         How many sets were looked at.
     """
 
     members: Ints
-    curve: SmoothCurve
+    interval: SmoothInterval
+    phi: LipschitzFunction
     n_evaluated: int
+
+    @property
+    def value(self) -> float:
+        """The error, or the least that it can be."""
+        return self.interval.low
 
     def witness(self, sample: Sample) -> SubsetWitness:
         """The set with its optimal weight function."""
-        return SubsetWitness(self.members, self.curve.phi.simplified(), sample.n_classes, sample.class_names)
+        return SubsetWitness(self.members, self.phi.simplified(), sample.n_classes, sample.class_names)
 
 
 def size_limit(n_classes: int, max_size: int | None) -> int:
@@ -116,7 +134,7 @@ def found_subset(sample: Sample, members: Ints, limit: int, n_evaluated: int) ->
     """Value a set exactly. Where its complement is as good an answer, take the smaller of the two."""
     if limit == sample.n_classes - 1:
         members = _smaller_side(sample, members)
-    return FoundSubset(members, smooth_curve(ask_subset(sample, members)), n_evaluated)
+    return FoundSubset(members, *smooth_interval(ask_subset(sample, members)), n_evaluated)
 
 
 def _smaller_side(sample: Sample, members: Ints) -> Ints:
@@ -124,7 +142,7 @@ def _smaller_side(sample: Sample, members: Ints) -> Ints:
     others = np.setdiff1d(np.arange(sample.n_classes), members)
     if members.size != others.size:
         return members if members.size < others.size else others
-    mean = sample.mass @ sample.proba
+    mean = sample.mean_proba()
     return members if mean[members].sum() <= mean[others].sum() else others
 
 
@@ -154,7 +172,9 @@ class _Branch:
 
 
 def affordable(sample: Sample, max_size: int | None = None) -> bool:
-    """Whether `enumerate_subsets` takes less than about half a minute on two cores."""
+    """Whether `enumerate_subsets` takes less than about half a minute on two cores, and lists would fit if filled."""
+    if sample.is_listed and sample.n_samples * sample.n_classes > _MAX_CELLS:
+        return False
     cost = count_subsets(sample.n_classes, max_size) * (sample.n_samples + _ROWS_OF_OVERHEAD)
     return cost <= _BUDGET
 
@@ -171,6 +191,7 @@ def enumerate_subsets(sample: Sample, max_size: int | None = None) -> FoundSubse
     The subsets form a tree: each is its parent and one later class, so its probabilities cost one
     addition of a column, and no rounding builds up. Threads share the branches of the tree.
     """
+    sample = sample.filled() if isinstance(sample, ListedSample) else sample
     root, stop = _tree(sample.n_classes, max_size)
     count = count_subsets(sample.n_classes, max_size)
     columns = np.ascontiguousarray(sample.proba.T, dtype=np.float64)
@@ -217,11 +238,11 @@ def _best_of(chunk: _Branch, stop: int, sample: Sample, columns: Float64s) -> tu
 
 # A larger sample is searched on a random part of it. What is found is valued on the whole.
 _MAX_CELLS = 1 << 25
+# Listed entries times classes, up to which climbs in lists are polished.
+_MAX_LISTED = 1 << 25
 # How many climbs are polished, times the cells of the sample.
 _POLISHED_CELLS = 1 << 22
 _MAX_ROUNDS = 100
-# Eigenvectors at each end of the spectrum to start from.
-_N_VECTORS = 2
 # Smaller rises are rounding of single precision.
 _TOLERANCE = 1e-9
 
@@ -246,16 +267,20 @@ def search_subsets(
     part = search_part(sample, seed)
     landscape = plain_landscape(part)
     climbs = climb_all(landscape, start_sets(landscape, class_ranks(part), limit, n_starts, seed), limit)
-    finalists = climbs[: max(1, _POLISHED_CELLS // part.proba.size)]
+    finalists = climbs[: max(1, _POLISHED_CELLS // (part.n_samples * part.n_classes))]
+    if part.is_listed and part.n_classes * part.proba.size > _MAX_LISTED:
+        finalists = []
     polished = map_threads(lambda climb: _polish(landscape, climb, limit), finalists)
-    best = max(polished, key=lambda climb: climb.point.value).point
     n_evaluated = sum(climb.n_evaluated for climb in climbs + polished)
-    return found_subset(sample, np.flatnonzero(best.member), limit, n_evaluated)
+    highest = sorted(polished or climbs, key=lambda climb: -climb.point.value)
+    member = _chosen(part, landscape, highest, limit)
+    return found_subset(sample, np.flatnonzero(member), limit, n_evaluated)
 
 
 def search_part(sample: Sample, seed: int) -> Sample:
     """The sample, or as many of its rows as a search looks at."""
-    n_rows = max(1, _MAX_CELLS // sample.n_classes)
+    n_cells = sample.n_samples * sample.n_classes if not sample.is_listed else max(1, sample.proba.size)
+    n_rows = max(1, _MAX_CELLS * sample.n_samples // n_cells)
     if sample.n_samples <= n_rows:
         return sample
     return sample.take(split_rows(sample, (n_rows, sample.n_samples - n_rows), seed)[0])
@@ -263,39 +288,34 @@ def search_part(sample: Sample, seed: int) -> Sample:
 
 def class_ranks(sample: Sample) -> Ints:
     """The place of each class in order of use: random choices made in this order follow a relabelling."""
-    mean = sample.mass @ sample.proba
-    frequency = np.bincount(sample.labels, weights=sample.mass, minlength=sample.n_classes)
-    return np.argsort(np.lexsort((frequency, mean)))
+    return np.argsort(np.lexsort((sample.frequency(), sample.mean_proba())))
 
 
 def start_sets(landscape: Landscape, ranks: Ints, limit: int, n_random: int, seed: int) -> list[Bools]:
     """Sets to climb from: the classes seen too often, those seen too rarely, those whose residuals go with the
     predictions of one another, and ``n_random`` random sets.
     """
-    mean = landscape.residual.sum(axis=0, dtype=np.float64)
+    totals = landscape.totals()
     rng = np.random.default_rng(seed)
-    random = (rng.uniform(-1.0, 1.0, ranks.size)[ranks] for _ in range(n_random))
-    scores = [mean, -mean, *_joint_scores(landscape), *random]
+    *random, start = (rng.uniform(-1.0, 1.0, ranks.size)[ranks] for _ in range(n_random + 1))
+    scores = [totals, -totals, *_joint_scores(landscape, start), *random]
     return [largest(score, limit) for score in scores]
 
 
-def _joint_scores(landscape: Landscape) -> Iterator[Float64s]:
+def _joint_scores(landscape: Landscape, start: Float64s) -> Iterator[Float64s]:
     """Scores of classes that are wrong together, though perhaps none is alone.
 
     A set a (0 or 1 for each class) has ``a' M a = E <a, z> <a, v>`` with ``M = E z v'``: how its residual grows with
     its prediction. Extreme eigenvectors of M's symmetric part are the extremes over all directions a; their signs are
     sets. A climb by single classes cannot find such a set where each class by itself is calibrated.
     """
-    joint = (landscape.residual.T @ landscape.proba).astype(np.float64)
-    _, vectors = np.linalg.eigh(joint + joint.T)
-    n_each = min(_N_VECTORS, joint.shape[0])
-    for vector in (*vectors.T[:n_each], *vectors.T[-n_each:]):
+    for vector in landscape.joint_vectors(start).T:
         # The sign of an eigenvector is arbitrary, and with a limit on the size the two halves differ.
         yield vector
         yield -vector
 
 
-def climb_all(landscape: Climbable, starts: list[Bools], limit: int) -> list[Climb]:
+def climb_all(landscape: Landscape, starts: list[Bools], limit: int) -> list[Climb]:
     """Climb from every start by quick gains, on all cores; the highest first."""
 
     def climb(start: Bools) -> Climb:
@@ -310,7 +330,7 @@ def _polish(landscape: Landscape, climb: Climb, limit: int) -> Climb:
 
 
 def _ascend(
-    landscape: Climbable, climb: Climb, gains: Callable[[Point], Float64s], cost: int, limit: int
+    landscape: Landscape, climb: Climb, gains: Callable[[Point], Float64s], cost: int, limit: int
 ) -> Climb:
     """Flip the most promising classes, half as many as long as the value does not rise."""
     point, n_evaluated = climb.point, climb.n_evaluated
@@ -380,6 +400,12 @@ class SubsetAuditor(Auditor):
 
     Cost: a few dozen passes over the predictions, O(nk) each.
 
+    Lists are searched with the rest of each row shared equally. A class that a row does not list changes it by the
+    same amount as any other, so that a pass takes O(listed entries + n log n + k), and memory O(listed entries + k).
+    If the rest is unknown, the sets found are thinned too, because the fewer classes, the less of the unknown can
+    belong to them; that with the largest value is chosen, less what lists may hide of it, and comes with the weight
+    function that keeps most whatever the rest may be.
+
     References
     ----------
     .. [1] Gopalan, Hu and Rothblum (2024), "On Computationally Efficient Multi-Class Calibration".
@@ -399,6 +425,7 @@ class SubsetAuditor(Auditor):
     _: KW_ONLY
     n_starts: int = 4
     random_state: int = 0
+    reads_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.max_size is not None:
@@ -414,6 +441,38 @@ class SubsetAuditor(Auditor):
         landscape = shrunken_landscape(part)
         starts = start_sets(landscape, class_ranks(part), limit, self.n_starts, self.random_state)
         climbs = climb_all(landscape, starts, limit)
-        members = np.flatnonzero(climbs[0].point.member)
+        member = _chosen(part, landscape, climbs, limit)
         n_evaluated = sum(climb.n_evaluated for climb in climbs)
-        return found_subset(sample, members, limit, n_evaluated).witness(sample)
+        return found_subset(sample, np.flatnonzero(member), limit, n_evaluated).witness(sample)
+
+
+# The sets where this many climbs ended are thinned, each time to this share of its classes.
+_N_FINALISTS, _THINNED = 3, 0.7
+
+
+def _chosen(sample: Sample, landscape: Landscape, climbs: list[Climb], limit: int) -> Bools:
+    """The set where the highest climb ended; where lists hide something, the one or a part of one that keeps most."""
+    if not isinstance(sample, ListedSample) or not sample.hides:
+        return climbs[0].point.member
+    sides = [np.flatnonzero(climb.point.member) for climb in climbs[:_N_FINALISTS]]
+    if limit == sample.n_classes - 1:
+        sides = [_smaller_side(sample, side) for side in sides]
+    points = [point for side in sides for point in _thinned(landscape, side)]
+    return max(points, key=lambda point: _kept(sample, point)).member
+
+
+def _thinned(landscape: Landscape, members: Ints) -> Iterator[Point]:
+    """The set, and ever smaller ones, without the classes that matter least."""
+    point = landscape.at(np.isin(np.arange(landscape.n_classes), members))
+    order = members[np.argsort(landscape.quick_gains(point)[members], kind="stable")]
+    yield point
+    while order.size > 1:
+        order = order[: int(_THINNED * order.size)]
+        yield landscape.at(np.isin(np.arange(landscape.n_classes), order))
+
+
+def _kept(sample: ListedSample, point: Point) -> float:
+    """The value of a set, less what lists may hide of it."""
+    members = np.flatnonzero(point.member)
+    shared = smooth_error(ask_subset(replace(sample, remainder="spread"), members))
+    return point.value - (shared - smooth_interval(ask_subset(sample, members))[0].low)

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polycal import _typing
-from polycal._validation import check_choice
+from polycal._validation import check_choice, check_chunk
 from polycal.io._chunk_readers import reader_of
 from polycal.io._files import DEFAULT_MEMORY, ROWS_PER_FILE, NumberedRows, OpenedFiles, parse_memory
 from polycal.io._formats import FORMATS
@@ -16,8 +18,8 @@ from polycal.io._places import Place, find_files
 from polycal.io._raw import Classes, RawPredictions, check_evaluation
 from polycal.io._table import numbered
 from polycal.io.predictions import Part
-from polycal.sample import Sample
-from polycal.states.base import agree_names, check_chunk
+from polycal.sample import Remainder, Sample
+from polycal.states.base import agree_names
 from polycal.storage.damage import named
 
 __all__ = ["DEFAULT_MEMORY", "Chunk", "PredictionFiles", "open_predictions", "parse_memory"]
@@ -100,21 +102,28 @@ class PredictionFiles(OpenedFiles[Chunk]):
         )
         if sample is None:
             return None
-        rows = np.arange(place, place + sample.n_samples)
+        return self.selected(Chunk(sample, np.arange(place, place + sample.n_samples)), raw.evaluation)
+
+    def selected(self, chunk: Chunk, evaluation: NDArray[Any] | None) -> Chunk | None:
+        """The rows of the part that was asked for; None if there are none."""
         if self.part == "all":
-            return Chunk(sample, rows)
-        if raw.evaluation is None:
+            return chunk
+        if evaluation is None:
             raise ValueError(
                 f"the file does not mark its parts, so part={self.part!r} cannot be read; add a boolean array or "
                 "column 'evaluation', true for the rows of the evaluation part"
             )
-        check_evaluation(raw.evaluation, sample.n_samples)
-        chosen = raw.evaluation if self.part == "evaluation" else ~raw.evaluation
-        return Chunk(sample.take(chosen), rows[chosen]) if chosen.any() else None
+        check_evaluation(evaluation, chunk.sample.n_samples)
+        chosen = evaluation if self.part == "evaluation" else ~evaluation
+        return Chunk(chunk.sample.take(chosen), chunk.rows[chosen]) if chosen.any() else None
 
 
 def open_predictions(
-    path: _typing.Path | Sequence[_typing.Path], *, memory: int | str = DEFAULT_MEMORY, part: Part = "all"
+    path: _typing.Path | Sequence[_typing.Path],
+    *,
+    memory: int | str = DEFAULT_MEMORY,
+    part: Part = "all",
+    remainder: Remainder = "unknown",
 ) -> PredictionFiles:
     r"""Open predictions that may be larger than the memory, to be read in chunks.
 
@@ -130,10 +139,13 @@ def open_predictions(
         What may be used in all, in bytes or as text such as "512MiB" or "2GiB". At least 512 MiB.
     part : {"all", "calibration", "evaluation"}
         Which rows, for files that mark the rows of their evaluation part.
+    remainder : {"unknown", "spread", "anywhere", "class"}
+        For files of lists of classes: what is said of the rest, see `smooth_calibration_error`.
 
     Returns
     -------
     PredictionFiles
+        Of lists of classes (see `open_lists`) it is a `ListFiles`, whose chunks hold a `ListedSample`.
 
     Notes
     -----
@@ -160,7 +172,11 @@ def open_predictions(
     """
     check_choice(part, "part", ("all", "calibration", "evaluation"))
     limit = parse_memory(memory)
+    from polycal.io.lists import holds_lists, open_lists  # noqa: PLC0415 - they are opened as predictions too
+
     paths = find_files(path, tuple(FORMATS))
+    if paths and holds_lists(paths[0]):
+        return open_lists(path, memory=memory, part=part, remainder=remainder)
     opened: PredictionFiles | None = None
     for file in paths:
         with named(file):

@@ -15,7 +15,7 @@ from polycal._validation import check_choice, check_integer, check_proba, check_
 from polycal.io._formats import Format, format_of
 from polycal.io._places import Place, check_place, local_path, place_of
 from polycal.io._raw import RawPredictions, check_evaluation
-from polycal.sample import Sample
+from polycal.sample import Remainder, Sample
 from polycal.storage.archive import map_npy
 from polycal.storage.damage import DEFAULT_MAX_BYTES, check_file, named
 
@@ -23,7 +23,12 @@ Part = Literal["all", "calibration", "evaluation"]
 
 
 def read_predictions(
-    path: _typing.Path, *, labels: Any = None, part: Part = "all", max_bytes: int = DEFAULT_MAX_BYTES
+    path: _typing.Path,
+    *,
+    labels: Any = None,
+    part: Part = "all",
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    remainder: Remainder = "unknown",
 ) -> Sample:
     r"""Read predictions with their labels from a file, and validate them.
 
@@ -49,6 +54,9 @@ def read_predictions(
         Which rows to return, for a file that marks the rows of its evaluation part.
     max_bytes : int
         Refuse a file that claims to unpack to more than this (16 GiB).
+    remainder : {"unknown", "spread", "anywhere", "class"}
+        For a Parquet file of lists of classes, see `open_lists`: what is said of the rest, see
+        `smooth_calibration_error`.
 
     Returns
     -------
@@ -76,7 +84,11 @@ def read_predictions(
     >>> sample.class_names, sample.labels
     (('cat', 'dog'), array([0, 1]))
     """
+    from polycal.io.lists import holds_lists, read_lists  # noqa: PLC0415 - they are read as predictions too
+
     check_choice(part, "part", ("all", "calibration", "evaluation"))
+    if labels is None and place_of(path).suffix.lower() == ".parquet" and holds_lists(place_of(path)):
+        return read_lists(path, part=part, remainder=remainder)
     place, file_format, raw = _read(path, max_bytes)
     with named(place):
         sample = check_sample(

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from copy import deepcopy
-from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, ClassVar, Self
@@ -10,10 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from polycal import states
-from polycal._containers import to_numpy
 from polycal._typing import Float64s, Ints, Path
-from polycal._validation import check_integer, check_sample
-from polycal.sample import Sample
+from polycal._validation import check_chunk, check_integer
+from polycal.sample import Remainder, Sample
 from polycal.storage.damage import readable
 from polycal.storage.model import Arrays, save_object
 
@@ -40,6 +38,8 @@ class State(ABC):
     # Whether the state holds so many rows that threads should take turns at one, instead of a copy for each.
     holds_rows: ClassVar[bool] = False
     families: ClassVar[dict[str, type["State"]]] = {}
+    # What is said of the rest of lists, unless an update says otherwise.
+    remainder: Remainder = "unknown"
 
     def __init__(self) -> None:
         self.n_samples = 0
@@ -61,6 +61,7 @@ class State(ABC):
         class_names: Any = None,
         from_logits: bool = False,
         first_row: int | None = None,
+        remainder: Remainder | None = None,
     ) -> Self:
         """Take in a chunk of rows; a chunk without rows changes nothing.
 
@@ -75,6 +76,8 @@ class State(ABC):
         first_row : int, optional
             The place of the chunk's first row in the whole data. States that draw rows at random draw by place,
             so that the draw does not depend on the chunks. By default the number of rows seen so far.
+        remainder : {"unknown", "spread", "anywhere", "class"}, default "unknown"
+            For lists of classes, a SciPy sparse matrix: what is said of the rest, see `smooth_calibration_error`.
 
         Returns
         -------
@@ -82,7 +85,12 @@ class State(ABC):
             The same object.
         """
         sample = check_chunk(
-            y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
+            y_true,
+            y_proba,
+            sample_weight=sample_weight,
+            class_names=class_names,
+            from_logits=from_logits,
+            remainder=self.remainder if remainder is None else remainder,
         )
         start = self.n_samples if first_row is None else check_integer(first_row, "first_row", minimum=0)
         if sample is not None:
@@ -200,29 +208,6 @@ class State(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_samples={self.n_samples}, n_classes={self.n_classes})"
-
-
-def check_chunk(
-    y_true: Any,
-    y_proba: Any,
-    *,
-    sample_weight: Any = None,
-    class_names: Any = None,
-    from_logits: bool = False,
-) -> Sample | None:
-    """Validate a chunk of rows; None if it has none."""
-    if to_numpy(y_true, "y_true").shape == (0,) and to_numpy(y_proba, "y_proba").shape[:1] == (0,):
-        return None
-    weight = None if sample_weight is None else to_numpy(sample_weight, "sample_weight")
-    if weight is None or weight.dtype.kind not in "biuf" or weight.any():
-        return check_sample(
-            y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
-        )
-    # Rows that do not count are rows all the same; the weight of all chunks together must be positive.
-    sample = check_sample(
-        y_true, y_proba, sample_weight=weight + 1.0, class_names=class_names, from_logits=from_logits
-    )
-    return replace(sample, sample_weight=np.zeros(sample.n_samples))
 
 
 def agree_names(before: tuple[str, ...], now: tuple[str, ...] | None) -> None:

@@ -186,7 +186,7 @@ class ReadingState(State):
 
     Notes
     -----
-    `finish` returns a `Reading`. Cost: O(n); memory: four numbers.
+    `finish` returns a `Reading`. Cost: O(n); memory: five numbers.
 
     Examples
     --------
@@ -203,19 +203,18 @@ class ReadingState(State):
         self.members = None if members is None else np.array(members, dtype=np.int64)
         self.low, self.high = check_real(low, "low", low=-1, high=1), check_real(high, "high", low=-1, high=1)
         self._text = ""
-        # Weight, weighted prediction and weighted "yes" inside the range.
-        self._sums = np.zeros(3)
+        # Weight, weighted prediction, weighted "yes", and weighted half of what lists leave in doubt, inside the range.
+        self._sums = np.zeros(4)
 
     def finish(self) -> Reading:
         """The averages over all rows in the range; NaN if there are none."""
         self._seen()
-        weight, predicted, observed = self._sums
-        if weight > 0:
-            predicted, observed = predicted / weight, observed / weight
-        else:
-            predicted = observed = np.float64("nan")
-        share = float(weight / self.total_weight)
-        return Reading(self._text, max(self.low, 0.0), self.high, float(predicted), float(observed), share)
+        weight, *sums = self._sums.tolist()
+        predicted, observed, doubt = (
+            (total / weight for total in sums) if weight > 0 else (np.nan, np.nan, 0.0)
+        )
+        share = weight / self.total_weight
+        return Reading(self._text, max(self.low, 0.0), self.high, predicted, observed, share, doubt)
 
     def parameters(self) -> dict[str, Any]:
         """Question and range."""
@@ -230,14 +229,15 @@ class ReadingState(State):
     def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
         """A state from what was saved."""
         state = cls(**parameters)
-        state._sums, state._text = arrays["sums"], str(arrays["text"])
+        state._sums[: arrays["sums"].size], state._text = arrays["sums"], str(arrays["text"])
         return state
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
         question = ask_confidence(sample) if self.members is None else ask_subset(sample, self.members)
         inside = (question.predicted > self.low) & (question.predicted <= self.high)
         w = weight * inside
-        self._sums += [w.sum(), w @ question.predicted, w @ question.hits.astype(np.float64)]
+        low, high = question.ranges
+        self._sums += [w.sum(), w @ question.predicted, w @ question.hits, w @ (high - low) / 2.0]
         self._text = question.text
 
     def _merge(self, other: "ReadingState") -> None:

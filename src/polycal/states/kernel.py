@@ -1,63 +1,31 @@
 """A kernel witness from one pass: sums of residuals weighed by likeness to landmarks."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_integer, check_proba
-from polycal.families.auditor import AMPLIFICATIONS, amplified_gains
+from polycal._validation_lists import check_landmarks
+from polycal.families.auditor import amplified_gains
 from polycal.families.kernel import KernelWitness
-from polycal.kernels.kernels import Gaussian, Kernel, ball_scale, unpack_kernel
+from polycal.families.kernel_lists import (
+    Landmarks,
+    LandmarkSums,
+    ListedKernelWitness,
+    ListedSums,
+    best_amplification,
+    landmark_coefficients,
+)
+from polycal.kernels.kernels import Gaussian, Kernel, unpack_kernel
 from polycal.kernels.products import kernel_times
-from polycal.sample import Sample, row_blocks
+from polycal.listed import ListedSample
+from polycal.sample import Sample, refuse_lists, row_blocks
 from polycal.states.base import State
-from polycal.states.rows import BottomRows, KeyedRows, row_keys
+from polycal.states.rows import BottomLists, BottomRows, KeyedRows, Keys, row_keys
 from polycal.storage.model import Arrays
-
-# Added to the diagonal, relative to the kernel's bound: landmarks may be (nearly) equal.
-_RIDGE = 1e-5
-# As for the kernel auditor: a norm this small beside the largest it could be is rounding.
-_RELATIVE_ZERO = 1e-8
-
-
-@dataclass(eq=False)
-class LandmarkSums:
-    """``sum_i ker(u_j, v_i) z_i^l`` of shape (n_landmarks, k), and ``sum_i |z_i^l|``."""
-
-    matrix: Float64s
-    absolute: Float64s
-
-    @classmethod
-    def zero(cls, n_landmarks: int, n_classes: int) -> "LandmarkSums":
-        """No rows."""
-        return cls(np.zeros((n_landmarks, n_classes)), np.zeros(n_classes))
-
-    def __add__(self, other: "LandmarkSums") -> "LandmarkSums":
-        return LandmarkSums(self.matrix + other.matrix, self.absolute + other.absolute)
-
-    def __iadd__(self, other: "LandmarkSums") -> "LandmarkSums":
-        self.matrix += other.matrix
-        self.absolute += other.absolute
-        return self
-
-
-def landmark_coefficients(kernel: Kernel, landmarks: Floats, sums: LandmarkSums) -> tuple[Float64s, Float64s]:
-    """``(K + e)^-1 A_l / (lambda_l s)`` and lambda, its norm times s (or a little more)."""
-    from scipy.linalg import cholesky, solve_triangular  # noqa: PLC0415 - slow to import
-
-    points = landmarks.astype(np.float64)
-    likeness = kernel.block(points, points)
-    likeness[np.diag_indices_from(likeness)] += _RIDGE * kernel.bound
-    factor = cholesky(likeness, lower=True, overwrite_a=True, check_finite=False)
-    features = solve_triangular(factor, sums.matrix, lower=True, check_finite=False)
-    forms = np.einsum("ij,ij->j", features, features)
-    forms[forms <= _RELATIVE_ZERO * sums.absolute**2 * kernel.bound] = 0.0
-    norms: Float64s = np.sqrt(forms)
-    features *= ball_scale(kernel, norms)
-    return solve_triangular(factor, features, lower=True, trans="T", check_finite=False), norms
 
 
 def choose_landmarks(sample: Sample, n_random: int = 400) -> Floats:
@@ -75,6 +43,7 @@ def choose_landmarks(sample: Sample, n_random: int = 400) -> Floats:
 
 _PURPOSE = 2
 _DEFAULT_KERNEL = Gaussian(0.2)
+_HELD_BACK = 4096
 # Rows whose keys are among this share of all keys may be held back to choose the amplification.
 _SHARE_HELD_BACK = 4
 
@@ -143,7 +112,7 @@ class KernelState(State):
         landmarks: Any,
         kernel: Kernel = _DEFAULT_KERNEL,
         *,
-        n_held_back: int = 4096,
+        n_held_back: int = _HELD_BACK,
         random_state: int = 0,
     ) -> None:
         super().__init__()
@@ -210,10 +179,9 @@ class KernelState(State):
             )
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:
+        refuse_lists(sample, "KernelState (but not ListedKernelState)")
         keys = row_keys(rows, self.random_state, _PURPOSE)
-        candidate = keys < np.uint64((2**64 - 1) // _SHARE_HELD_BACK)
-        chosen = self._held_back.below(keys)
-        chosen = chosen[candidate[chosen] & (weight[chosen] > 0)] if self.n_held_back else chosen[:0]
+        chosen = _held_out(self._held_back, keys, weight)
         # Without weight instead of left out: that would copy all others.
         summed = weight.copy()
         summed[chosen] = 0.0
@@ -248,7 +216,7 @@ class KernelState(State):
         values = kernel_times(self.kernel, self.landmarks, coefficients, at=points)
         residual = _residual(points, rows.labels, rows.weight)
         gains = amplified_gains(residual, values, np.ones(values.shape[1]))
-        return float(AMPLIFICATIONS[np.argmax(gains)]) if gains.max() > 0 else 1.0
+        return best_amplification(gains)
 
 
 def _residual(proba: Floats, labels: Ints, weight: Float64s) -> Floats:
@@ -257,3 +225,159 @@ def _residual(proba: Floats, labels: Ints, weight: Float64s) -> Floats:
     residual[np.arange(labels.size), labels] += 1
     residual *= weight.astype(proba.dtype)[:, None]
     return residual
+
+
+def _held_out(kept: BottomRows | BottomLists, keys: Keys, weight: Float64s) -> Ints:
+    """The rows that may be kept apart: of all rows a share, by their keys."""
+    if kept.size == 0:
+        return np.empty(0, dtype=np.int64)
+    chosen = kept.below(keys)
+    candidate = keys[chosen] < np.uint64((2**64 - 1) // _SHARE_HELD_BACK)
+    return chosen[candidate & (weight[chosen] > 0)]
+
+
+class ListedKernelState(State):
+    r"""The kernel auditor on any number of lists of classes, none of which is made dense.
+
+    Parameters
+    ----------
+    landmarks : SciPy sparse matrix of shape (n_landmarks, n_classes), or Landmarks
+        Lists whose likenesses serve as features: say, a few hundred rows drawn at random.
+    kernel : Kernel, default Gaussian(0.2)
+        What "alike" means: a kernel of inner products (Gaussian, Laplace, Multinomial).
+    n_held_back, random_state
+        As for `KernelState`, but by default there is no amplification.
+
+    See Also
+    --------
+    KernelState : The same for full predictions.
+
+    Notes
+    -----
+    The lists themselves are the points that are compared, and nothing is assumed of what they leave over. The residual
+    of a class is known where it is listed; of all classes that a row does not list, the sum of their residuals is
+    known, ``[label not listed] - rest``, and they share one weight. So every correlation is exact, for every way of
+    completing the lists; the price is that classes are not told apart where they are not listed. Lists without
+    a rest give the witness of `KernelState`.
+
+    Cost: O(D) for each listed entry, and the likenesses with D landmarks; memory: D (k + 1) numbers, blocks of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> import polycal as pc
+    >>> from polycal.states.kernel import ListedKernelState
+    >>> top = csr_array(np.repeat([[0.6, 0.0, 0.3, 0.0], [0.0, 0.7, 0.0, 0.2]], 50, axis=0))
+    >>> y_true = np.repeat([0, 2, 1, 3], [20, 30, 35, 15])
+    >>> witness = ListedKernelState(top[::10]).update(y_true, top).finish()
+    >>> round(pc.certify(witness, y_true, top).estimate, 3)
+    0.371
+    """
+
+    family: ClassVar[str] = "truncated-kernel"
+    remainder = "anywhere"
+
+    def __init__(
+        self,
+        landmarks: Any,
+        kernel: Kernel = _DEFAULT_KERNEL,
+        *,
+        n_held_back: int = 0,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__()
+        if not isinstance(kernel, Kernel):
+            raise TypeError(f"kernel must be a kernel such as Gaussian(0.2); got {kernel!r}.")
+        self.landmarks = (
+            landmarks if isinstance(landmarks, Landmarks) else Landmarks.of(check_landmarks(landmarks))
+        )
+        self.kernel = kernel.resolve(self.landmarks.points)
+        self.random_state = check_integer(random_state, "random_state", minimum=0)
+        self.n_held_back = check_integer(n_held_back, "n_held_back", minimum=0)
+        self._held_back = BottomLists(n_held_back)
+        self._sums = ListedSums.zero(self.landmarks)
+
+    def finish(self) -> ListedKernelWitness:
+        """The witness found in all rows."""
+        self._seen()
+        amplification, sums, held_back = 1.0, self._sums, self._held_back.rows
+        if held_back is not None and held_back.sample_weight is not None and held_back.n_samples:
+            amplification = best_amplification(self._witness(sums).amplified_gains(held_back))
+            sums = ListedSums(sums.matrix.copy(), sums.absolute.copy())
+            sums.add(self.kernel, self.landmarks, held_back, held_back.sample_weight)
+        return replace(self._witness(sums), amplification=amplification)
+
+    def parameters(self) -> dict[str, Any]:
+        """Kernel, landmarks (their checksum), and how rows are held back, if they are."""
+        contents = self.landmarks.columns.tobytes() + self.landmarks.points.tobytes()
+        told: dict[str, Any] = {
+            "kernel": self.kernel.describe(),
+            "landmarks": hashlib.sha256(contents).hexdigest(),
+        }
+        if self.n_held_back:
+            told |= {"n_held_back": self.n_held_back, "random_state": self.random_state}
+        return told
+
+    def arrays(self) -> Arrays:
+        """Kernel, landmarks, sums and the rows held back."""
+        return {
+            **self.kernel.state(),
+            "columns": self.landmarks.columns,
+            "points": self.landmarks.points,
+            "matrix": self._sums.matrix,
+            "absolute": self._sums.absolute,
+            **self._held_back.arrays(),
+        }
+
+    @classmethod
+    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
+        """A state from what was saved."""
+        landmarks = Landmarks(arrays["columns"], arrays["points"], int(arrays["absolute"].size) - 1)
+        size, seed = int(parameters.get("n_held_back", 0)), int(parameters.get("random_state", 0))
+        state = cls(landmarks, unpack_kernel(arrays), n_held_back=size, random_state=seed)
+        state._sums = ListedSums(arrays["matrix"], arrays["absolute"])
+        state._held_back = BottomLists.rebuild(size, arrays)
+        return state
+
+    def _open(self, n_classes: int) -> None:
+        if n_classes != self.landmarks.n_classes:
+            raise ValueError(
+                f"the chunk has {n_classes} classes but the landmarks have {self.landmarks.n_classes}."
+            )
+
+    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:
+        if not isinstance(sample, ListedSample):
+            raise TypeError(
+                "y_proba must be a SciPy sparse matrix; for full predictions there is KernelState."
+            )
+        keys = row_keys(rows, self.random_state, _PURPOSE)
+        chosen = _held_out(self._held_back, keys, weight)
+        summed = weight.copy()
+        summed[chosen] = 0.0
+        self._sums.add(self.kernel, self.landmarks, sample, summed)
+        if chosen.size:
+            self._hold_back(replace(sample.take(chosen), sample_weight=weight[chosen]), keys[chosen])
+
+    def _merge(self, other: "ListedKernelState") -> None:
+        self._sums.merge(other._sums)
+        if other._held_back.rows is not None:
+            self._hold_back(other._held_back.rows, other._held_back.keys)
+
+    def _hold_back(self, rows: ListedSample, keys: Keys) -> None:
+        """Keep the rows, as far as there is room; those that have to go are added to the sums."""
+        out, _ = self._held_back.admit(rows, keys)
+        if out.sample_weight is not None and out.n_samples:
+            self._sums.add(self.kernel, self.landmarks, out, out.sample_weight)
+
+    def _witness(self, sums: ListedSums) -> ListedKernelWitness:
+        return sums.witness(self.kernel, self.landmarks, self.total_weight, self.class_names)
+
+
+def kernel_state(sample: Sample, kernel: Kernel = _DEFAULT_KERNEL, random_state: int = 0) -> State:
+    """The kernel search of rows like these, with landmarks among them."""
+    if isinstance(sample, ListedSample):
+        return ListedKernelState(
+            Landmarks.among(sample), kernel, n_held_back=_HELD_BACK, random_state=random_state
+        )
+    return KernelState(choose_landmarks(sample), kernel, random_state=random_state)

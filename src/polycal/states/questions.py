@@ -1,14 +1,14 @@
 """The smooth calibration error of questions: exact by sorted runs, or bounded in memory by cells."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal._validation import check_real, class_set
-from polycal.measures.smooth import SmoothCurve, projected_curve, projected_error
-from polycal.sample import Sample, ask_confidence, ask_subset
+from polycal.measures.smooth import SmoothCurve, largest_change, projected_curve, projected_error
+from polycal.sample import Sample, ask_confidence, ask_subset, row_blocks
 from polycal.states.base import State
 from polycal.states.sums import Runs
 from polycal.storage.model import Arrays
@@ -30,6 +30,11 @@ class QuestionSummary:
         Standard deviation that ``frequency - predicted`` would have if the predictions were calibrated.
     curve : SmoothCurve
         The curves behind `value`.
+    low, high : float
+        The exact error lies between these. Of lists it is that of the full predictions, and `value`, `predicted` and
+        `chance` are those of the middles of what each prediction can be.
+    unknown : float
+        Of lists: the mean probability of which it is not known whether it belongs to the question's classes.
     """
 
     value: float
@@ -38,6 +43,9 @@ class QuestionSummary:
     frequency: float
     chance: float
     curve: SmoothCurve
+    low: float
+    high: float
+    unknown: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +71,46 @@ class CellNoise:
     def draw(self, rng: np.random.Generator) -> float:
         """The smooth error of residuals drawn as normal, with their true variance."""
         return projected_error(self.middles, rng.standard_normal(self.middles.size) * self.scale)
+
+
+class Doubt:
+    """What lists hide of several questions, as sums over rows.
+
+    They are the sums of weight times: the length of the interval that the prediction lies in; what leaving its middle
+    changes at most; the least and the negative of the most that the residual can be; and the most that its absolute
+    value can be.
+    """
+
+    def __init__(self, sums: Float64s) -> None:
+        self.sums = sums
+
+    @classmethod
+    def none(cls, n_questions: int) -> "Doubt":
+        """No rows."""
+        return cls(np.zeros((5, n_questions)))
+
+    def add(self, low: Floats, high: Floats, hits: Bools, weight: Float64s) -> None:
+        """Take in (n, q) ranges of predictions and whether the answers were "yes"."""
+        change = largest_change((low + high) / 2.0, hits, low, high)
+        most = np.maximum(np.abs(hits - low), np.abs(hits - high))
+        self.sums += np.stack([weight @ part for part in (high - low, change, hits - high, low - hits, most)])
+
+    def applied(self, summary: QuestionSummary, question: int, total_weight: float) -> QuestionSummary:
+        """The summary of a question's middles, with the interval that its error lies in."""
+        unknown, slack, more, less, most = (float(x) for x in self.sums[:, question] / total_weight)
+        if unknown == 0.0:
+            return summary
+        slack += summary.bound
+        low = max(0.0, more, less, summary.value - slack)
+        high = max(low, min(most, summary.value + slack))
+        return replace(summary, low=low, high=high, unknown=unknown)
+
+
+def _summary(
+    curve: SmoothCurve, bound: float, predicted: float, frequency: float, chance: float
+) -> QuestionSummary:
+    low, high = max(0.0, curve.value - bound), curve.value + bound
+    return QuestionSummary(curve.value, bound, predicted, frequency, chance, curve, low, high)
 
 
 class Cells:
@@ -94,7 +142,7 @@ class Cells:
         curve = projected_curve(used.middles, used.residual)
         predicted, frequency, bound = (float(total) for total in self.totals[question] / total_weight)
         chance = float(np.sqrt(self.cells[question, :, 1].sum())) / total_weight
-        return QuestionSummary(curve.value, bound, predicted, frequency, chance, curve)
+        return _summary(curve, bound, predicted, frequency, chance)
 
     def noise(self, question: int, total_weight: float, n_draws: int, rng: np.random.Generator) -> Float64s:
         """Errors that right predictions would have shown."""
@@ -147,6 +195,10 @@ class QuestionState(State):
 
     Cost: exact, a sort of each chunk and O(n log n) in all; compacted, O(n) and 2/h numbers.
 
+    Chunks may be lists of classes, which are never made dense. What `smooth_calibration_error` says of lists needs all
+    rows at once; of it, the bounds for references at the middles, for constant weight functions and for the mean of
+    :math:`|y - u|` are left here, which are sums. So the interval is a little wider.
+
     Examples
     --------
     >>> from polycal.states.questions import QuestionState
@@ -166,10 +218,15 @@ class QuestionState(State):
         n_cells = 0 if self.resolution == 0 else int(np.ceil(1.0 / self.resolution))
         self._cells = Cells.empty(1, n_cells)
         self._runs = Runs(1, np.zeros((4, 0)))
+        self._doubt = Doubt.none(1)
 
     def finish(self) -> QuestionSummary:
         """The question's error and averages over all rows."""
         self._seen()
+        return self._doubt.applied(self._middles(), 0, self.total_weight)
+
+    def _middles(self) -> QuestionSummary:
+        """The summary of the predictions, or of the middles of what they can be."""
         if self.resolution > 0:
             return self._cells.summary(0, self.total_weight)
         predicted, weight, hits, square = self._runs.whole()
@@ -177,7 +234,7 @@ class QuestionState(State):
         curve = projected_curve(predicted, (hits - weight * predicted) / total)
         chance = float(np.sqrt(square @ (predicted * (1.0 - predicted)))) / total
         mean, frequency = float(weight @ predicted) / total, float(hits.sum()) / total
-        return QuestionSummary(curve.value, 0.0, mean, frequency, chance, curve)
+        return _summary(curve, 0.0, mean, frequency, chance)
 
     def noise(self, n_draws: int, seed: int = 0) -> Float64s:
         """Errors that right predictions would have shown (compacted only), with normal residuals."""
@@ -199,14 +256,21 @@ class QuestionState(State):
 
     def arrays(self) -> Arrays:
         """The run, or the cells."""
-        return {"run": self._runs.whole(), "cells": self._cells.cells, "totals": self._cells.totals}
+        return {
+            "run": self._runs.whole(),
+            "cells": self._cells.cells,
+            "totals": self._cells.totals,
+            "sums": self._doubt.sums[:, 0],
+        }
 
     @classmethod
     def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
         """A state from what was saved."""
         state = cls(**parameters)
-        state._runs = Runs(1, arrays["run"])
+        # Files of earlier versions have the run or the sums.
+        state._runs = Runs(1, arrays.get("run", np.zeros((4, 0))))
         state._cells = Cells(arrays["cells"], arrays["totals"])
+        state._doubt = Doubt(arrays.get("sums", np.zeros(5)).reshape(5, 1))
         members = parameters["subset"]
         if members is not None and not any(isinstance(member, str) for member in members):
             state._members = np.array(members, dtype=np.int64)
@@ -227,8 +291,12 @@ class QuestionState(State):
             self._cells.add(question.predicted[:, None], ~question.hits, weight)
         else:
             self._runs.add(np.stack([question.predicted, weight, weight * question.hits, weight**2]))
+        if question.low is not None:
+            low, high = (end[:, None] for end in question.ranges)
+            self._doubt.add(low, high, question.hits[:, None], weight)
 
     def _merge(self, other: "QuestionState") -> None:
+        self._doubt.sums += other._doubt.sums
         self._runs.merge(other._runs)
         self._cells.merge(other._cells)
 
@@ -240,6 +308,8 @@ class ClassesState(State):
     ----------
     resolution : float, default 1/1024
         Width of the cells.
+    classes : list of int, optional
+        The classes to follow, by default all: of lists with many classes, those that matter (see `likely_classes`).
 
     Notes
     -----
@@ -257,10 +327,12 @@ class ClassesState(State):
 
     family: ClassVar[str] = "classes"
 
-    def __init__(self, *, resolution: float = 1.0 / 1024.0) -> None:
+    def __init__(self, *, resolution: float = 1.0 / 1024.0, classes: Any = None) -> None:
         super().__init__()
         self.resolution = check_real(resolution, "resolution", low=1e-6, high=0.5)
+        self.classes: Ints | None = None if classes is None else np.array(classes, dtype=np.int64)
         self._cells = Cells.empty(0, self._n_cells)
+        self._doubt = Doubt.none(0)
 
     @property
     def _n_cells(self) -> int:
@@ -268,35 +340,59 @@ class ClassesState(State):
 
     def finish(self) -> tuple[QuestionSummary, ...]:
         """The error and averages of each class over all rows."""
-        n_classes = self._seen()
-        return tuple(self._cells.summary(c, self.total_weight) for c in range(n_classes))
+        self._seen()
+        total = self.total_weight
+        return tuple(
+            self._doubt.applied(self._cells.summary(c, total), c, total) for c in range(self._n_followed)
+        )
 
     def noise(self, n_draws: int, seed: int = 0) -> Float64s:
         """Errors that right predictions would have shown: (n_classes, n_draws), with independent normal residuals."""
         rng = np.random.default_rng(seed)
-        rows = [self._cells.noise(c, self.total_weight, n_draws, rng) for c in range(self._seen())]
+        self._seen()
+        rows = [self._cells.noise(c, self.total_weight, n_draws, rng) for c in range(self._n_followed)]
         return np.array(rows)
 
     def parameters(self) -> dict[str, Any]:
-        """The resolution."""
-        return {"resolution": self.resolution}
+        """The resolution, and the classes if they were chosen."""
+        chosen = {} if self.classes is None else {"classes": self.classes.tolist()}
+        return {"resolution": self.resolution, **chosen}
 
     def arrays(self) -> Arrays:
-        """The cells."""
-        return {"cells": self._cells.cells, "totals": self._cells.totals}
+        """The cells, and what is in doubt."""
+        return {"cells": self._cells.cells, "totals": self._cells.totals, "sums": self._doubt.sums}
 
     @classmethod
     def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
         """A state from what was saved."""
         state = cls(**parameters)
         state._cells = Cells(arrays["cells"], arrays["totals"])
+        state._doubt = Doubt(arrays.get("sums", np.zeros((5, state._n_followed))))
         return state
 
+    @property
+    def _n_followed(self) -> int:
+        return int(self._cells.cells.shape[0])
+
     def _open(self, n_classes: int) -> None:
-        self._cells = Cells.empty(n_classes, self._n_cells)
+        n_followed = n_classes if self.classes is None else self.classes.size
+        self._cells = Cells.empty(n_followed, self._n_cells)
+        self._doubt = Doubt.none(n_followed)
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
-        self._cells.add(sample.proba, sample.labels, weight)
+        if self.classes is None and not sample.is_listed:
+            self._cells.add(sample.proba, sample.labels, weight)
+            return
+        classes = np.arange(sample.n_classes) if self.classes is None else self.classes
+        for block in row_blocks(sample.n_samples, 8 * classes.size):
+            part = sample.take(block)
+            low, high = part.class_ranges(classes)
+            hits = part.labels[:, None] == classes
+            answer = np.where(hits.any(axis=1), hits.argmax(axis=1), classes.size)
+            self._cells.add((low + high) / 2.0, answer, weight[block])
+            if sample.hides:
+                self._doubt.add(low, high, hits, weight[block])
 
     def _merge(self, other: "ClassesState") -> None:
+        self._doubt.sums += other._doubt.sums
         self._cells.merge(other._cells)

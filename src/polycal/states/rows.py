@@ -1,13 +1,15 @@
 """Random rows that do not depend on how the data came: the sketch."""
 
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_integer
-from polycal.sample import Sample
+from polycal.listed import ListedSample, csr, joined
+from polycal.sample import Remainder, Sample
 from polycal.states.base import State
 from polycal.storage.model import Arrays
 
@@ -125,6 +127,66 @@ class BottomRows:
         return out
 
 
+class BottomLists:
+    """The same for lists, which are joined anew when some are admitted."""
+
+    def __init__(self, size: int, rows: ListedSample | None = None, keys: Keys | None = None) -> None:
+        self.size = size
+        self.rows = rows
+        self.keys: Keys = np.empty(0, dtype=np.uint64) if keys is None else keys
+
+    def admit(self, new: ListedSample, keys: Keys) -> tuple[ListedSample, Keys]:
+        """Take in rows with weights; returns those that are not, or no longer, among the smallest."""
+        rows = new if self.rows is None else joined([self.rows, new])
+        keys = np.concatenate([self.keys, keys])
+        kept = np.ones(keys.size, dtype=np.bool_)
+        if keys.size > self.size:
+            kept[np.argpartition(keys, self.size)[self.size :]] = False
+        self.rows, self.keys = rows.take(kept), keys[kept]
+        return rows.take(~kept), keys[~kept]
+
+    def below(self, keys: Keys) -> Ints:
+        """Which of these keys might be admitted."""
+        if self.keys.size < self.size:
+            return np.arange(keys.size)
+        return np.flatnonzero(keys < self.keys.max(initial=0))
+
+    def sample(self, class_names: tuple[str, ...] | None) -> ListedSample | None:
+        """The rows in the order of their keys, without weights if all are 1; None if there are none."""
+        if self.rows is None:
+            return None
+        rows = self.rows.take(np.argsort(self.keys))
+        plain = rows.sample_weight is None or (rows.sample_weight == 1.0).all()
+        return replace(rows, sample_weight=None if plain else rows.sample_weight, class_names=class_names)
+
+    def arrays(self) -> Arrays:
+        """What is saved."""
+        if self.rows is None:
+            return {}
+        names = ("indptr", "indices", "values", "rest", "labels", "sample_weight")
+        arrays = {f"lists_{name}": np.asarray(getattr(self.rows, name)) for name in names}
+        told = {
+            "lists_n_classes": np.array(self.rows.n_classes),
+            "lists_remainder": np.array(self.rows.remainder),
+        }
+        return {**arrays, **told, "lists_keys": self.keys}
+
+    @classmethod
+    def rebuild(cls, size: int, arrays: Arrays) -> "BottomLists":
+        """The inverse of `arrays`."""
+        if "lists_keys" not in arrays:
+            return cls(size)
+        indptr, indices, values = (arrays[f"lists_{name}"] for name in ("indptr", "indices", "values"))
+        rows = ListedSample(
+            csr(indptr, indices, values, int(arrays["lists_n_classes"])),
+            arrays["lists_labels"],
+            arrays["lists_sample_weight"],
+            rest=arrays["lists_rest"],
+            remainder=cast("Remainder", str(arrays["lists_remainder"])),
+        )
+        return cls(size, rows, arrays["lists_keys"])
+
+
 def _empty(old: NDArray[Any], new: NDArray[Any], capacity: int) -> NDArray[Any]:
     """Room for rows of either kind."""
     return np.empty((capacity, *new.shape[1:]), dtype=np.promote_types(old.dtype, new.dtype))
@@ -152,8 +214,8 @@ class SketchState(State):
     -----
     Every row gets a random key that depends on its place in the data and the seed, and the rows with the smallest
     keys are kept. So the sample does not depend on how rows were cut into chunks, if each `update` is told its
-    ``first_row``. `finish` returns a `Sample`; searches that need many passes run on it. Cost: O(n) and the
-    rows kept.
+    ``first_row``. `finish` returns a `Sample`, of lists a `ListedSample`; searches that need many passes run on it.
+    Cost: O(n) and the rows kept.
 
     Examples
     --------
@@ -171,10 +233,14 @@ class SketchState(State):
         self.size = check_integer(size, "size", minimum=1)
         self.random_state = check_integer(random_state, "random_state", minimum=0)
         self._kept = BottomRows(size)
+        self._lists = BottomLists(size)
 
     def finish(self) -> Sample:
         """The rows kept, in random order."""
         self._seen()
+        lists = self._lists.sample(self.class_names)
+        if lists is not None:
+            return lists
         if self._kept.rows is None:
             raise ValueError("the state has seen no row of positive weight; update it first.")
         return self._kept.rows.sample(self.class_names)
@@ -185,17 +251,27 @@ class SketchState(State):
 
     def arrays(self) -> Arrays:
         """The rows kept."""
-        return self._kept.arrays()
+        return {**self._kept.arrays(), **self._lists.arrays()}
 
     @classmethod
     def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
         """A state from what was saved."""
         state = cls(**parameters)
         state._kept = BottomRows.rebuild(state.size, arrays)
+        state._lists = BottomLists.rebuild(state.size, arrays)
         return state
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:
         keys = row_keys(rows, self.random_state, _PURPOSE)
+        if (self._lists.rows if not sample.is_listed else self._kept.rows) is not None:
+            raise ValueError("a sketch holds lists of classes or full predictions, not both.")
+        if isinstance(sample, ListedSample):
+            chosen = self._lists.below(keys)
+            chosen = chosen[weight[chosen] > 0]
+            if chosen.size:
+                part = replace(sample.take(chosen), sample_weight=weight[chosen])
+                self._lists.admit(part, keys[chosen])
+            return
         chosen = self._kept.below(keys)
         chosen = chosen[weight[chosen] > 0]
         chunk = KeyedRows(sample.proba, sample.labels, weight, keys)
@@ -204,3 +280,5 @@ class SketchState(State):
     def _merge(self, other: "SketchState") -> None:
         if other._kept.rows is not None:
             self._kept.admit(other._kept.rows)
+        if other._lists.rows is not None:
+            self._lists.admit(other._lists.rows, other._lists.keys)

@@ -9,8 +9,8 @@ import numpy as np
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_integer
 from polycal.measures.binned import Norm, ReliabilityCurve
-from polycal.measures.scores import SCORES, score_sums
-from polycal.sample import Sample, subset_words, top_class
+from polycal.measures.scores import SCORES, named_scores, score_sums
+from polycal.sample import Sample, subset_words
 from polycal.states.base import State
 from polycal.storage.model import Arrays
 
@@ -84,12 +84,13 @@ class ScoreState(State):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sums = np.zeros(len(SCORES))
+        # The least and the most that they can be, which lists may leave apart.
+        self._sums = np.zeros((2, len(SCORES)))
 
     def finish(self) -> dict[str, float]:
-        """The weighted means over all rows."""
+        """The weighted means over all rows; of lists as `measures.scores.named_scores` says."""
         self._seen()
-        return {name: float(s / self.total_weight) for name, s in zip(SCORES, self._sums, strict=True)}
+        return named_scores(self._sums / self.total_weight)
 
     def parameters(self) -> dict[str, Any]:
         """Nothing to choose."""
@@ -103,7 +104,8 @@ class ScoreState(State):
     def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003 - it has none
         """A state from what was saved."""
         state = cls()
-        state._sums = arrays["sums"]
+        # Three numbers, before there were lists.
+        state._sums = state._sums + arrays["sums"]
         return state
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
@@ -195,7 +197,7 @@ class BinnedState(State):
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
         from polycal._compiled.states import add_to_bins  # noqa: PLC0415 - imports numba
 
-        top, confidence = top_class(sample)
+        top, confidence = sample.top_class()
         add_to_bins(confidence[:, None], top != sample.labels, weight, self._edges, self._table[:1])
         add_to_bins(sample.proba, sample.labels, weight, self._edges, self._table[1:])
 
