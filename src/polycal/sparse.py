@@ -1,38 +1,23 @@
-"""Former names of what takes lists of classes: full predictions and lists go through the same functions now."""
+"""Former names: lists of classes go through the same functions as full predictions now."""
 
 from typing import Any
 
 from polycal._validation import check_sample
+from polycal._validation_lists import check_lists
 from polycal.families.kernel_lists import ListedKernelWitness as ListKernelWitness
-from polycal.families.questions import SubsetWitness
 from polycal.families.subset import SubsetAuditor
 from polycal.inference.certificate import certify
-from polycal.listed import ListedSample
 from polycal.listed import ListedSample as SparseSample
 from polycal.measures.smooth import SmoothInterval, smooth_calibration_error
-from polycal.sample import Remainder
 
-__all__ = [
-    "ListKernelWitness",
-    "SmoothInterval",
-    "SparseSample",
-    "certify",
-    "find_subset",
-    "smooth_calibration_error",
-    "sparse_sample",
-]
+__all__ = ["ListKernelWitness", "SmoothInterval", "SparseSample", "certify", "smooth_calibration_error"]
+__all__ += ["find_subset", "sparse_sample"]
 
 
-def sparse_sample(
-    y_true: Any, y_proba: Any, *, remainder: Remainder = "unknown", **options: Any
-) -> ListedSample:
-    """Validate lists: see `smooth_calibration_error` for the arguments."""
-    sample = check_sample(y_true, y_proba, remainder=remainder, **options)
-    if not isinstance(sample, ListedSample):
-        raise TypeError(
-            f"y_proba must be a SciPy sparse matrix of shape (n, k); got {type(y_proba).__name__}."
-        )
-    return sample
+def sparse_sample(y_true: Any, y_proba: Any, *, remainder: Any = "unknown", **options: Any) -> Any:
+    """Validate lists of classes; the options are those of `smooth_calibration_error`."""
+    check_lists(y_proba)
+    return check_sample(y_true, y_proba, remainder=remainder, **options)
 
 
 def find_subset(
@@ -43,7 +28,7 @@ def find_subset(
     n_starts: int = 4,
     random_state: int = 0,
     **options: Any,
-) -> SubsetWitness:
+) -> Any:
     """Look for a set of classes as ``SubsetAuditor(max_size).find_witness`` does."""
     auditor = SubsetAuditor(max_size, n_starts=n_starts, random_state=random_state)
     return auditor.find(sparse_sample(y_true, y_proba, **options))

@@ -100,9 +100,7 @@ def test_a_weight_of_2_is_the_row_twice():
     times = np.random.default_rng(0).integers(0, 3, sample.n_samples)
     rows = np.repeat(np.arange(sample.n_samples), times)
     weighted = check_sample(sample.labels, sample.proba, sample_weight=times)
-    assert search_subsets(weighted).value == pytest.approx(
-        search_subsets(sample.take(rows)).value, abs=1e-9
-    )
+    assert search_subsets(weighted).value == pytest.approx(search_subsets(sample.take(rows)).value, abs=1e-9)
 
 
 def test_a_large_sample_is_searched_in_part_and_valued_whole(monkeypatch):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from tests.reference_sparse import ragged
+from tests.reference_lists import ragged
 
 from polycal.io._parquet import open_parquet
 from polycal.io.lists import ListFiles, open_lists, read_lists, write_lists

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,18 +26,10 @@ _RELATIVE_ZERO = 1e-8
 
 @dataclass(eq=False)
 class LandmarkSums:
-    """``sum_i ker(u_j, v_i) z_i^l`` of shape (n_landmarks, k), and ``sum_i |z_i^l|``."""
+    """``sum_i ker(u_j, v_i) z_i^l`` of shape (n_landmarks, k), of lists (k + 1, n_landmarks), and ``sum_i |z_i^l|``."""
 
     matrix: Float64s
     absolute: Float64s
-
-    @classmethod
-    def zero(cls, n_landmarks: int, n_classes: int) -> "LandmarkSums":
-        """No rows."""
-        return cls(np.zeros((n_landmarks, n_classes)), np.zeros(n_classes))
-
-    def __add__(self, other: "LandmarkSums") -> "LandmarkSums":
-        return LandmarkSums(self.matrix + other.matrix, self.absolute + other.absolute)
 
     def __iadd__(self, other: "LandmarkSums") -> "LandmarkSums":
         self.matrix += other.matrix
@@ -132,6 +124,45 @@ class Landmarks:
         block: Float64s = kernel.block(points, self.points).astype(np.float64)
         return block
 
+    def arrays(self) -> State:
+        """What is saved."""
+        return {"columns": self.columns, "points": self.points}
+
+    def zero(self) -> LandmarkSums:
+        """The sums of no rows; the last row is that of all classes not listed."""
+        return LandmarkSums(np.zeros((self.n_classes + 1, self.size)), np.zeros(self.n_classes + 1))
+
+    def add(self, sums: LandmarkSums, kernel: Kernel, sample: Sample, weight: Float64s) -> LandmarkSums:
+        """Take rows into the sums."""
+        from polycal._compiled.lists import add_outer  # noqa: PLC0415 - imports numba
+
+        if not isinstance(sample, ListedSample):
+            raise TypeError("y_proba must be a SciPy sparse matrix, as the landmarks are.")
+        for rows in self.blocks(sample):
+            part = sample.take(rows)
+            indptr, columns, values = known_residual(part, weight[rows])
+            add_outer(sums.matrix, indptr, columns, values, self.likeness(kernel, part))
+            sums.absolute += sums_at(columns, np.abs(values), sums.absolute.size)
+        return sums
+
+    def witness(
+        self, sums: LandmarkSums, kernel: Kernel, total_weight: float, class_names: tuple[str, ...] | None
+    ) -> "ListedKernelWitness":
+        """The best witness of the unit ball, without amplification."""
+        coefficients = np.empty(sums.matrix.shape, dtype=np.float32)
+        norms = np.empty(sums.absolute.size)
+        for start in range(0, norms.size, _BLOCK_CLASSES):
+            block = slice(start, start + _BLOCK_CLASSES)
+            part = LandmarkSums(np.ascontiguousarray(sums.matrix[block].T), sums.absolute[block])
+            found, norms[block] = landmark_coefficients(kernel, self.points, part)
+            coefficients[block] = found.T
+        strengths = norms / (total_weight * np.sqrt(kernel.bound))
+        return ListedKernelWitness(kernel, self, coefficients, strengths, 1.0, self.n_classes, class_names)
+
+    def gains(self, sums: LandmarkSums, kernel: Kernel, sample: Sample) -> Float64s:
+        """What the witness of the sums is worth on other rows, for every amplification of `AMPLIFICATIONS`."""
+        return self.witness(sums, kernel, 1.0, None).amplified_gains(sample)
+
 
 def known_residual(sample: ListedSample, weight: Float64s) -> tuple[Ints, Ints, Float64s]:
     """The residuals that lists tell, as CSR arrays of k + 1 columns, times the weight of the row.
@@ -218,12 +249,12 @@ class ListedKernelWitness(Witness):
         ListedKernelWitness
         """
         sample = check_sample(y_true, y_proba, sample_weight=sample_weight, remainder="anywhere")
-        if not isinstance(sample, ListedSample):
-            raise TypeError(f"y_proba must be a SciPy sparse matrix; got {type(y_proba).__name__}.")
         return replace(self, amplification=best_amplification(self.amplified_gains(sample)))
 
-    def amplified_gains(self, sample: ListedSample) -> Float64s:
+    def amplified_gains(self, sample: Sample) -> Float64s:
         """The correlation for every amplification of `AMPLIFICATIONS`."""
+        if not isinstance(sample, ListedSample):
+            raise TypeError("y_proba must be a SciPy sparse matrix.")
         gains = np.zeros(AMPLIFICATIONS.size)
         for _, _, _, residual, values in self._entries(sample, sample.mass):
             gains += amplified_gains(residual[:, None], values[:, None], np.ones(1))
@@ -284,70 +315,20 @@ def best_amplification(gains: Float64s) -> float:
     return float(AMPLIFICATIONS[np.argmax(gains)]) if gains.max() > 0 else 1.0
 
 
-@dataclass(eq=False)
-class ListedSums:
-    """`LandmarkSums` of lists, class by class: of shape (k + 1, n_landmarks), the last for all classes not listed."""
-
-    matrix: Float64s
-    absolute: Float64s
-
-    @classmethod
-    def zero(cls, landmarks: Landmarks) -> "ListedSums":
-        """No rows."""
-        return cls(np.zeros((landmarks.n_classes + 1, landmarks.size)), np.zeros(landmarks.n_classes + 1))
-
-    def add(self, kernel: Kernel, landmarks: Landmarks, sample: ListedSample, weight: Float64s) -> Self:
-        """Take in rows."""
-        from polycal._compiled.lists import add_outer  # noqa: PLC0415 - imports numba
-
-        for rows in landmarks.blocks(sample):
-            part = sample.take(rows)
-            indptr, columns, values = known_residual(part, weight[rows])
-            add_outer(self.matrix, indptr, columns, values, landmarks.likeness(kernel, part))
-            self.absolute += sums_at(columns, np.abs(values), self.absolute.size)
-        return self
-
-    def merge(self, other: "ListedSums") -> None:
-        """Take in the rows of another."""
-        self.matrix += other.matrix
-        self.absolute += other.absolute
-
-    def witness(
-        self, kernel: Kernel, landmarks: Landmarks, total_weight: float, class_names: tuple[str, ...] | None
-    ) -> ListedKernelWitness:
-        """The best witness of the unit ball, without amplification."""
-        coefficients = np.empty(self.matrix.shape, dtype=np.float32)
-        norms = np.empty(self.absolute.size)
-        for start in range(0, norms.size, _BLOCK_CLASSES):
-            block = slice(start, start + _BLOCK_CLASSES)
-            sums = LandmarkSums(np.ascontiguousarray(self.matrix[block].T), self.absolute[block])
-            found, norms[block] = landmark_coefficients(kernel, landmarks.points, sums)
-            coefficients[block] = found.T
-        strengths = norms / (total_weight * np.sqrt(kernel.bound))
-        return ListedKernelWitness(
-            kernel, landmarks, coefficients, strengths, 1.0, landmarks.n_classes, class_names
-        )
-
-
 def find_in_lists(sample: ListedSample, kernel: Kernel, *, amplify: bool) -> ListedKernelWitness:
     """The witness of two halves of rows, one after the other; each half chooses the amplification of the other's."""
     landmarks = Landmarks.among(sample)
     kernel = kernel.resolve(landmarks.points)
-    cut = (sample.n_samples + 1) // 2
-    halves = sample.take(slice(0, cut)), sample.take(slice(cut, None))
-    # With the same weights in both halves.
-    weight = sample.mass
-    weights = weight[:cut], weight[cut:]
-    sums = [
-        ListedSums.zero(landmarks).add(kernel, landmarks, *part) for part in zip(halves, weights, strict=True)
-    ]
+    cut, mass = (sample.n_samples + 1) // 2, sample.mass
+    halves = slice(0, cut), slice(cut, None)
+    parts = [sample.take(half) for half in halves]
+    sums, other = (
+        landmarks.add(landmarks.zero(), kernel, part, mass[half])
+        for part, half in zip(parts, halves, strict=True)
+    )
     amplification = 1.0
-    if amplify and halves[1].n_samples:
-        gains = [
-            own.witness(kernel, landmarks, 1.0, None).amplified_gains(other)
-            for own, other in zip(sums, halves[::-1], strict=True)
-        ]
-        amplification = best_amplification(np.sum(gains, axis=0))
-    sums[0].merge(sums[1])
-    witness = sums[0].witness(kernel, landmarks, 1.0, sample.class_names)
-    return replace(witness, amplification=amplification)
+    if amplify and parts[1].n_samples:
+        gains = landmarks.gains(sums, kernel, parts[1]) + landmarks.gains(other, kernel, parts[0])
+        amplification = best_amplification(gains)
+    sums += other
+    return replace(landmarks.witness(sums, kernel, 1.0, sample.class_names), amplification=amplification)

@@ -1,7 +1,6 @@
 """Read back what polycal saved: witnesses, calibrators and states, by the family named in the file's header."""
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path as _Path
 from typing import Any
 
@@ -53,14 +52,8 @@ def load(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Witness | Calibra
         return _REBUILD[kind](meta, arrays)
 
 
-def _rebuild_witness(meta: dict[str, Any], arrays: Arrays) -> Witness:
-    """A witness of any family: that of lists lives beside its kin."""
-    import_module("polycal.sparse.kernel")
-    return rebuild_witness(meta, arrays)
-
-
 _REBUILD: dict[str, Callable[[dict[str, Any], Arrays], Witness | Calibrator | State]] = {
-    "witness": _rebuild_witness,
+    "witness": rebuild_witness,
     "calibrator": rebuild_calibrator,
     "state": rebuild_state,
 }

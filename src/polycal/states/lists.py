@@ -1,37 +1,19 @@
-"""States of lists under their former names: every state takes lists now."""
+"""Former states of lists of classes: `QuestionState` and `KernelState` take lists now. Saved files have these."""
 
 from typing import Any, ClassVar
 
 from polycal._validation import check_choice
 from polycal._validation_lists import REMAINDERS
+from polycal.kernels.kernels import Gaussian, Kernel
 from polycal.sample import Remainder
-from polycal.states.kernel import ListedKernelState as TruncatedKernelState
+from polycal.states.kernel import KernelState
 from polycal.states.questions import QuestionState
 
-__all__ = ["TruncatedKernelState", "TruncatedQuestionState"]
+_DEFAULT_KERNEL = Gaussian(0.2)
 
 
 class TruncatedQuestionState(QuestionState):
-    """A `QuestionState` that is told once what lists leave over.
-
-    Parameters
-    ----------
-    subset : list of class indices
-        The classes that count as "yes".
-    remainder : {"unknown", "spread", "anywhere", "class"}, default "unknown"
-        As for `smooth_calibration_error`.
-    resolution : float, default 2**-16
-        As for `QuestionState`.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> from polycal.states.lists import TruncatedQuestionState
-    >>> top = csr_array([[0.0, 0.9, 0.0, 0.05], [0.6, 0.0, 0.3, 0.0]])
-    >>> summary = TruncatedQuestionState([0, 1]).update([1, 2], top).finish()
-    >>> round(summary.low, 3), round(summary.high, 3), round(summary.unknown, 3)
-    (0.25, 0.353, 0.075)
-    """
+    """A `QuestionState` that is told once what is said of the rest of lists; in cells, whose width is `resolution`."""
 
     family: ClassVar[str] = "truncated"
 
@@ -45,3 +27,15 @@ class TruncatedQuestionState(QuestionState):
     def parameters(self) -> dict[str, Any]:
         """Question, remainder and resolution."""
         return {**super().parameters(), "remainder": self.remainder}
+
+
+class TruncatedKernelState(KernelState):
+    """A `KernelState` of lists without amplification."""
+
+    family: ClassVar[str] = "truncated-kernel"
+    remainder = "anywhere"
+
+    def __init__(
+        self, landmarks: Any, kernel: Kernel = _DEFAULT_KERNEL, *, n_held_back: int = 0, random_state: int = 0
+    ) -> None:
+        super().__init__(landmarks, kernel, n_held_back=n_held_back, random_state=random_state)

@@ -1,5 +1,6 @@
 """Random rows that do not depend on how the data came: the sketch."""
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
@@ -52,11 +53,12 @@ class KeyedRows(NamedTuple):
         for mine, new in zip(self, rows, strict=True):
             mine[places] = new
 
-    def sample(self, class_names: tuple[str, ...] | None) -> Sample:
-        """The rows as a sample in the order of their keys, without weights if all are 1."""
-        rows = self.take(np.argsort(self.keys))
-        weight = None if (rows.weight == 1.0).all() else rows.weight
-        return Sample(np.ascontiguousarray(rows.proba), rows.labels, weight, class_names)
+    def sample(self) -> Sample:
+        """Without the keys."""
+        return Sample(self.proba, self.labels, self.weight)
+
+
+_NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 
 
 class BottomRows:
@@ -69,28 +71,38 @@ class BottomRows:
         self._used = 0 if rows is None else rows.keys.size
 
     @property
-    def rows(self) -> KeyedRows | None:
-        """The rows kept, in no order; None if none was ever seen."""
-        return None if self._room is None else self._room.take(slice(0, self._used))
+    def keys(self) -> Keys:
+        """Of the rows kept."""
+        return _NO_KEYS if self._room is None else self._room.keys[: self._used]
 
-    def admit(self, new: KeyedRows) -> KeyedRows:
-        """Take in rows; returns those that are not, or no longer, among the smallest."""
+    @property
+    def rows(self) -> Sample | None:
+        """The rows kept, in no order and with weights; None if none was ever seen."""
+        return None if self._room is None else self._room.take(slice(0, self._used)).sample()
+
+    def admit(self, rows: Sample, keys: Keys) -> Sample:
+        """Take in rows with weights; returns those that are not, or no longer, among the smallest."""
+        if rows.is_listed or rows.sample_weight is None:
+            raise TypeError("lists of classes and full predictions cannot be kept together.")
+        new = KeyedRows(rows.proba, rows.labels, rows.sample_weight, keys)
         room = self._grown(new)
         n_fitting = min(self.size - self._used, new.keys.size)
         room.put(slice(self._used, self._used + n_fitting), new.take(slice(0, n_fitting)))
         self._used += n_fitting
-        return self._exchanged(room, new.take(slice(n_fitting, None)))
+        return self._exchanged(room, new.take(slice(n_fitting, None))).sample()
 
     def below(self, keys: Keys) -> Ints:
         """Which of these keys might be admitted."""
-        if self._room is None or self._used < self.size:
+        if self._used < self.size:
             return np.arange(keys.size)
-        return np.flatnonzero(keys < self._room.keys[: self._used].max(initial=0))
+        return np.flatnonzero(keys < self.keys.max(initial=0))
 
     def arrays(self) -> Arrays:
         """What is saved."""
-        rows = self.rows
-        return {} if rows is None else {f"rows_{name}": a for name, a in rows._asdict().items()}
+        if self._room is None:
+            return {}
+        rows = self._room.take(slice(0, self._used))
+        return {f"rows_{name}": a for name, a in rows._asdict().items()}
 
     @classmethod
     def rebuild(cls, size: int, arrays: Arrays) -> "BottomRows":
@@ -130,34 +142,26 @@ class BottomRows:
 class BottomLists:
     """The same for lists, which are joined anew when some are admitted."""
 
-    def __init__(self, size: int, rows: ListedSample | None = None, keys: Keys | None = None) -> None:
-        self.size = size
-        self.rows = rows
-        self.keys: Keys = np.empty(0, dtype=np.uint64) if keys is None else keys
+    def __init__(self, size: int, rows: ListedSample | None = None, keys: Keys = _NO_KEYS) -> None:
+        self.size, self.rows, self.keys = size, rows, keys
 
-    def admit(self, new: ListedSample, keys: Keys) -> tuple[ListedSample, Keys]:
+    def admit(self, rows: Sample, keys: Keys) -> Sample:
         """Take in rows with weights; returns those that are not, or no longer, among the smallest."""
-        rows = new if self.rows is None else joined([self.rows, new])
+        if not isinstance(rows, ListedSample):
+            raise TypeError("lists of classes and full predictions cannot be kept together.")
+        both = rows if self.rows is None else joined([self.rows, rows])
         keys = np.concatenate([self.keys, keys])
         kept = np.ones(keys.size, dtype=np.bool_)
         if keys.size > self.size:
             kept[np.argpartition(keys, self.size)[self.size :]] = False
-        self.rows, self.keys = rows.take(kept), keys[kept]
-        return rows.take(~kept), keys[~kept]
+        self.rows, self.keys = both.take(kept), keys[kept]
+        return both.take(~kept)
 
     def below(self, keys: Keys) -> Ints:
         """Which of these keys might be admitted."""
         if self.keys.size < self.size:
             return np.arange(keys.size)
         return np.flatnonzero(keys < self.keys.max(initial=0))
-
-    def sample(self, class_names: tuple[str, ...] | None) -> ListedSample | None:
-        """The rows in the order of their keys, without weights if all are 1; None if there are none."""
-        if self.rows is None:
-            return None
-        rows = self.rows.take(np.argsort(self.keys))
-        plain = rows.sample_weight is None or (rows.sample_weight == 1.0).all()
-        return replace(rows, sample_weight=None if plain else rows.sample_weight, class_names=class_names)
 
     def arrays(self) -> Arrays:
         """What is saved."""
@@ -185,6 +189,14 @@ class BottomLists:
             remainder=cast("Remainder", str(arrays["lists_remainder"])),
         )
         return cls(size, rows, arrays["lists_keys"])
+
+
+Bottom = BottomRows | BottomLists
+
+
+def rebuild_bottom(size: int, arrays: Arrays) -> Bottom:
+    """The rows of either kind that were saved."""
+    return (BottomLists if "lists_keys" in arrays else BottomRows).rebuild(size, arrays)
 
 
 def _empty(old: NDArray[Any], new: NDArray[Any], capacity: int) -> NDArray[Any]:
@@ -232,18 +244,20 @@ class SketchState(State):
         super().__init__()
         self.size = check_integer(size, "size", minimum=1)
         self.random_state = check_integer(random_state, "random_state", minimum=0)
-        self._kept = BottomRows(size)
-        self._lists = BottomLists(size)
+        # Of which kind the rows are is known when they come.
+        self._kept: Bottom | None = None
 
     def finish(self) -> Sample:
-        """The rows kept, in random order."""
+        """The rows kept, in random order, without weights if all are 1."""
         self._seen()
-        lists = self._lists.sample(self.class_names)
-        if lists is not None:
-            return lists
-        if self._kept.rows is None:
+        rows = None if self._kept is None else self._kept.rows
+        if self._kept is None or rows is None:
             raise ValueError("the state has seen no row of positive weight; update it first.")
-        return self._kept.rows.sample(self.class_names)
+        rows = rows.take(np.argsort(self._kept.keys))
+        plain = rows.sample_weight is None or (rows.sample_weight == 1.0).all()
+        return replace(
+            rows, sample_weight=None if plain else rows.sample_weight, class_names=self.class_names
+        )
 
     def parameters(self) -> dict[str, Any]:
         """Size and seed."""
@@ -251,34 +265,26 @@ class SketchState(State):
 
     def arrays(self) -> Arrays:
         """The rows kept."""
-        return {**self._kept.arrays(), **self._lists.arrays()}
+        return {} if self._kept is None else self._kept.arrays()
 
     @classmethod
     def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
         """A state from what was saved."""
         state = cls(**parameters)
-        state._kept = BottomRows.rebuild(state.size, arrays)
-        state._lists = BottomLists.rebuild(state.size, arrays)
+        state._kept = rebuild_bottom(state.size, arrays) if arrays else None
         return state
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:
+        if self._kept is None:
+            self._kept = BottomLists(self.size) if sample.is_listed else BottomRows(self.size)
         keys = row_keys(rows, self.random_state, _PURPOSE)
-        if (self._lists.rows if not sample.is_listed else self._kept.rows) is not None:
-            raise ValueError("a sketch holds lists of classes or full predictions, not both.")
-        if isinstance(sample, ListedSample):
-            chosen = self._lists.below(keys)
-            chosen = chosen[weight[chosen] > 0]
-            if chosen.size:
-                part = replace(sample.take(chosen), sample_weight=weight[chosen])
-                self._lists.admit(part, keys[chosen])
-            return
         chosen = self._kept.below(keys)
         chosen = chosen[weight[chosen] > 0]
-        chunk = KeyedRows(sample.proba, sample.labels, weight, keys)
-        self._kept.admit(chunk if chosen.size == keys.size else chunk.take(chosen))
+        part = sample if chosen.size == keys.size else sample.take(chosen)
+        self._kept.admit(replace(part, sample_weight=weight[chosen]), keys[chosen])
 
     def _merge(self, other: "SketchState") -> None:
-        if other._kept.rows is not None:
-            self._kept.admit(other._kept.rows)
-        if other._lists.rows is not None:
-            self._lists.admit(other._lists.rows, other._lists.keys)
+        if self._kept is None:
+            self._kept = deepcopy(other._kept)
+        elif other._kept is not None and other._kept.rows is not None:
+            self._kept.admit(other._kept.rows, other._kept.keys)
