@@ -103,8 +103,10 @@ def test_a_finding_is_certified_on_lists():
 
 def test_bad_landmarks_and_chunks_are_refused():
     points = truncated(landmarks(4), 2)
-    with pytest.raises(TypeError, match="landmarks must be a SciPy sparse"):
-        TruncatedKernelState(landmarks(4))
+    with pytest.raises(TypeError, match="needs full predictions"):
+        KernelState(landmarks(4)).update([0], points[:1])
+    with pytest.raises(TypeError, match="SciPy sparse matrix, as the landmarks are"):
+        KernelState(points).update([0], landmarks(4)[:1])
     with pytest.raises(ValueError, match="lists no class"):
         TruncatedKernelState(csr_array((3, 4)))
     with pytest.raises(TypeError, match="kernel must be"):

@@ -1,6 +1,7 @@
 """Every state, with a way to compare what two of them finish with."""
 
 import numpy as np
+from tests.reference_lists import truncated
 
 from polycal.families.questions import SubsetWitness
 from polycal.kernels.kernels import Multinomial
@@ -36,6 +37,13 @@ MAKERS = {
     "multinomial": lambda k: KernelState(_landmarks(k), Multinomial(3), n_held_back=0),
 }
 
+# Those that take lists of classes, which are to be told apart from full predictions by their names.
+LISTED = {
+    f"listed {name}": make for name, make in MAKERS.items() if name not in {"binned", "kernel", "multinomial"}
+}
+LISTED["listed kernel"] = lambda k: KernelState(truncated(_landmarks(k), 2), n_held_back=3)
+LISTED["listed some classes"] = lambda k: ClassesState(resolution=0.05, classes=[1])
+
 
 def numbers(state):
     """What a state finishes with, as one flat array."""
@@ -47,15 +55,19 @@ def numbers(state):
             parts = [result.confidence, *result.classes]
             return np.concatenate([[c.error("l1"), c.error("max"), *c.mass, *c.count] for c in parts])
         case QuestionState():
-            return np.array([result.value, result.bound, result.predicted, result.frequency, result.chance])
+            ends = result.low, result.high, result.unknown, result.bound
+            return np.array([result.value, *ends, result.predicted, result.frequency, result.chance])
         case ReadingState():
-            return np.array([result.predicted, result.observed, result.share])
+            return np.array([result.predicted, result.observed, result.share, result.doubt])
         case ClassesState():
-            return np.array([[q.value, q.bound, q.predicted, q.frequency] for q in result]).ravel()
+            return np.array(
+                [[q.low, q.high, q.value, q.bound, q.predicted, q.frequency] for q in result]
+            ).ravel()
         case CertificateState():
             return np.array([result.estimate, result.lower_bound, result.p_value, result.std_error])
         case SketchState():
-            return np.concatenate([result.proba.ravel(), result.labels, result.mass])
+            proba = result.proba.toarray() if result.is_listed else result.proba
+            return np.concatenate([proba.ravel(), result.labels, result.mass])
         case KernelState():
             at = np.random.default_rng(9).dirichlet(np.ones(state.n_classes), 8)
             return np.append(result.evaluate(at).ravel(), result.amplification)

@@ -59,12 +59,12 @@ class Landscape(ABC):
         """Number of classes, k."""
 
     @abstractmethod
-    def at(self, member: Bools) -> Point:
-        """Evaluate a set."""
+    def _sums(self, member: Bools) -> tuple[Float64s, Float64s]:
+        """The prediction and the residual of a set, in each row."""
 
     @abstractmethod
-    def quick_gains(self, point: Point) -> Float64s:
-        """What flipping each class gains at least: the weight function stays as it is. One pass."""
+    def _flip_gains(self, point: Point, table: Float64s) -> Float64s:
+        """What flipping each class gains with the weight function of a table."""
 
     @abstractmethod
     def totals(self) -> Float64s:
@@ -90,11 +90,22 @@ class Landscape(ABC):
     def joint_vectors(self, start: Float64s) -> Float64s:
         """Eigenvectors at both ends of the spectrum of ``E z v' + v z'``, as columns."""
 
+    def at(self, member: Bools) -> Point:
+        """Evaluate a set."""
+        predicted, current = self._sums(member)
+        return Point(member, _value(predicted, current), predicted, current)
+
     def flipped(self, point: Point, label: int) -> Point:
         """Evaluate the set with one class more or less."""
         member = point.member.copy()
         member[label] = not member[label]
         return self.at(member)
+
+    def quick_gains(self, point: Point) -> Float64s:
+        """What flipping each class gains at least: the weight function stays as it is. One pass."""
+        order = np.argsort(point.predicted)
+        table = _kernels().sorted_weight(point.predicted, point.current, order, _N_CELLS)
+        return self._flip_gains(point, table)
 
     def exact_gains(self, point: Point) -> Float64s:
         """What flipping each class gains. k evaluations."""
@@ -133,12 +144,9 @@ class FullLandscape(Landscape):
         """Number of classes, k."""
         return int(self.proba.shape[1])
 
-    def at(self, member: Bools) -> Point:
-        """Evaluate a set."""
+    def _sums(self, member: Bools) -> tuple[Float64s, Float64s]:
         members = np.flatnonzero(member)
-        predicted = _kernels().subset_sums(self.proba, members)
-        current = _kernels().subset_sums(self.residual, members)
-        return Point(member, _value(predicted, current), predicted, current)
+        return _kernels().subset_sums(self.proba, members), _kernels().subset_sums(self.residual, members)
 
     def flipped(self, point: Point, label: int) -> Point:
         """Evaluate the set with one class more or less."""
@@ -149,13 +157,9 @@ class FullLandscape(Landscape):
         current = point.current + sign * self.residual[:, label]
         return Point(member, _value(predicted, current), predicted, current)
 
-    def quick_gains(self, point: Point) -> Float64s:
-        """What flipping each class gains at least: the weight function stays as it is. One pass, O(nk)."""
-        order = np.argsort(point.predicted)
-        table = _kernels().sorted_weight(point.predicted, point.current, order, _N_CELLS)
-        gains: Float64s = _kernels().flip_gains(
-            self.proba, self.residual, point.member, point.predicted, point.current, table
-        )
+    def _flip_gains(self, point: Point, table: Float64s) -> Float64s:
+        at = point.member, point.predicted, point.current
+        gains: Float64s = _kernels().flip_gains(self.proba, self.residual, *at, table)
         return gains
 
     def totals(self) -> Float64s:
@@ -222,33 +226,21 @@ class ListedLandscape(Landscape):
         """Number of classes, k."""
         return int(self.shift.size)
 
-    def at(self, member: Bools) -> Point:
-        """Evaluate a set."""
-        lists = self.indptr, self.indices
-        predicted = _lists().member_sums(*lists, self.proba, self.share, member)
-        current = _lists().member_sums(*lists, self.residual, self.rest_residual, member)
-        current += self.mass * self.shift[member].sum()
-        value = _kernels().sorted_error(predicted, current, np.argsort(predicted))
-        return Point(member, float(value), predicted, current)
+    def _sums(self, member: Bools) -> tuple[Float64s, Float64s]:
+        from polycal._compiled.lists import member_sums  # noqa: PLC0415 - imports numba
 
-    def quick_gains(self, point: Point) -> Float64s:
-        """What flipping each class gains at least: the weight function stays as it is. O(entries + n + k)."""
-        order = np.argsort(point.predicted)
-        table = _kernels().sorted_weight(point.predicted, point.current, order, _N_CELLS)
-        gains: Float64s = _lists().list_flip_gains(
-            self.indptr,
-            self.indices,
-            self.proba,
-            self.residual,
-            self.share,
-            self.rest_residual,
-            self.mass,
-            self.shift,
-            point.member,
-            point.predicted,
-            point.current,
-            table,
-        )
+        predicted = member_sums(self.indptr, self.indices, self.proba, self.share, member)
+        current = member_sums(self.indptr, self.indices, self.residual, self.rest_residual, member)
+        current += self.mass * self.shift[member].sum()
+        return predicted, current
+
+    def _flip_gains(self, point: Point, table: Float64s) -> Float64s:
+        from polycal._compiled.lists import list_flip_gains  # noqa: PLC0415 - imports numba
+
+        entries = self.indptr, self.indices, self.proba, self.residual
+        rows = self.share, self.rest_residual, self.mass, self.shift
+        at = point.member, point.predicted, point.current
+        gains: Float64s = list_flip_gains(*entries, *rows, *at, table)
         return gains
 
     def totals(self) -> Float64s:
@@ -383,13 +375,6 @@ def _value(predicted: Float64s, current: Float64s) -> float:
 def _kernels() -> Any:
     """The compiled passes; importing them imports numba, so only when first needed."""
     from polycal._compiled import subset as kernels  # noqa: PLC0415
-
-    return kernels
-
-
-def _lists() -> Any:
-    """The compiled passes over lists."""
-    from polycal._compiled import lists as kernels  # noqa: PLC0415
 
     return kernels
 

@@ -77,8 +77,8 @@ class Doubt:
     """What lists hide of several questions, as sums over rows.
 
     They are the sums of weight times: the length of the interval that the prediction lies in; what leaving its middle
-    changes at most; the least and the negative of the most that the residual can be; and the most that its absolute
-    value can be.
+    changes at most; the least and the negative of the most that the residual can be; the most that its absolute value
+    can be; and 1, because full predictions are not counted here.
     """
 
     def __init__(self, sums: Float64s) -> None:
@@ -87,19 +87,22 @@ class Doubt:
     @classmethod
     def none(cls, n_questions: int) -> "Doubt":
         """No rows."""
-        return cls(np.zeros((5, n_questions)))
+        return cls(np.zeros((6, n_questions)))
 
     def add(self, low: Floats, high: Floats, hits: Bools, weight: Float64s) -> None:
         """Take in (n, q) ranges of predictions and whether the answers were "yes"."""
         change = largest_change((low + high) / 2.0, hits, low, high)
         most = np.maximum(np.abs(hits - low), np.abs(hits - high))
-        self.sums += np.stack([weight @ part for part in (high - low, change, hits - high, low - hits, most)])
+        parts = high - low, change, hits - high, low - hits, most, np.ones_like(low)
+        self.sums += np.stack([weight @ part for part in parts])
 
     def applied(self, summary: QuestionSummary, question: int, total_weight: float) -> QuestionSummary:
         """The summary of a question's middles, with the interval that its error lies in."""
-        unknown, slack, more, less, most = (float(x) for x in self.sums[:, question] / total_weight)
+        unknown, slack, more, less, most, counted = (float(x) for x in self.sums[:, question] / total_weight)
         if unknown == 0.0:
             return summary
+        if counted < 1.0 - 1e-9:
+            more, less, most = 0.0, 0.0, 1.0
         slack += summary.bound
         low = max(0.0, more, less, summary.value - slack)
         high = max(low, min(most, summary.value + slack))
@@ -270,7 +273,9 @@ class QuestionState(State):
         # Files of earlier versions have the run or the sums.
         state._runs = Runs(1, arrays.get("run", np.zeros((4, 0))))
         state._cells = Cells(arrays["cells"], arrays["totals"])
-        state._doubt = Doubt(arrays.get("sums", np.zeros(5)).reshape(5, 1))
+        sums = arrays.get("sums", np.zeros(6))
+        # What had five sums had seen lists only.
+        state._doubt = Doubt(np.append(sums, np.inf)[:6, None])
         members = parameters["subset"]
         if members is not None and not any(isinstance(member, str) for member in members):
             state._members = np.array(members, dtype=np.int64)
@@ -291,7 +296,7 @@ class QuestionState(State):
             self._cells.add(question.predicted[:, None], ~question.hits, weight)
         else:
             self._runs.add(np.stack([question.predicted, weight, weight * question.hits, weight**2]))
-        if question.low is not None:
+        if sample.is_listed:
             low, high = (end[:, None] for end in question.ranges)
             self._doubt.add(low, high, question.hits[:, None], weight)
 
@@ -367,7 +372,7 @@ class ClassesState(State):
         """A state from what was saved."""
         state = cls(**parameters)
         state._cells = Cells(arrays["cells"], arrays["totals"])
-        state._doubt = Doubt(arrays.get("sums", np.zeros((5, state._n_followed))))
+        state._doubt = Doubt(arrays.get("sums", np.zeros((6, state._n_followed))))
         return state
 
     @property
@@ -390,7 +395,7 @@ class ClassesState(State):
             hits = part.labels[:, None] == classes
             answer = np.where(hits.any(axis=1), hits.argmax(axis=1), classes.size)
             self._cells.add((low + high) / 2.0, answer, weight[block])
-            if sample.hides:
+            if sample.is_listed:
                 self._doubt.add(low, high, hits, weight[block])
 
     def _merge(self, other: "ClassesState") -> None:

@@ -10,7 +10,7 @@ from polycal._typing import Float64s, Ints
 from polycal._validation import check_integer
 from polycal.measures.binned import Norm, ReliabilityCurve
 from polycal.measures.scores import SCORES, named_scores, score_sums
-from polycal.sample import Sample, subset_words
+from polycal.sample import Sample, refuse_lists, subset_words
 from polycal.states.base import State
 from polycal.storage.model import Arrays
 
@@ -197,6 +197,7 @@ class BinnedState(State):
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
         from polycal._compiled.states import add_to_bins  # noqa: PLC0415 - imports numba
 
+        refuse_lists(sample, "BinnedState")
         top, confidence = sample.top_class()
         add_to_bins(confidence[:, None], top != sample.labels, weight, self._edges, self._table[:1])
         add_to_bins(sample.proba, sample.labels, weight, self._edges, self._table[1:])
