@@ -4,7 +4,8 @@ from scipy.optimize import minimize
 from tests import reference_subset
 
 from polycal._validation import check_sample
-from polycal.families._landscape import FullLandscape, expected_labels, plain_landscape, shrunken_landscape
+from polycal.families._landscape import FullLandscape, expected_labels
+from polycal.families._landscape_lists import plain_landscape, shrunken_landscape
 
 
 def powers_of(proba, a, b):

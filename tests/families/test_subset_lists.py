@@ -11,8 +11,8 @@ import polycal as pc
 from polycal import sparse
 from polycal._compiled import subset as kernels
 from polycal._validation import check_sample
-from polycal.families import _landscape
-from polycal.families._landscape import plain_landscape, shrunken_landscape
+from polycal.families import _landscape_lists
+from polycal.families._landscape_lists import plain_landscape, shrunken_landscape
 from polycal.measures.smooth import smooth_interval
 from polycal.sample import ask_subset
 
@@ -88,7 +88,7 @@ def _share(residual, mass):
 
 @pytest.mark.parametrize("few", [4, 1000])
 def test_joint_scores_are_the_extreme_eigenvectors(few, monkeypatch):
-    monkeypatch.setattr(_landscape, "_FEW_CLASSES", few)
+    monkeypatch.setattr(_landscape_lists, "_FEW_CLASSES", few)
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.full(30, 0.3), 200)
     sample = sparse.sparse_sample(rng.integers(0, 30, 200), truncated(proba, 6))

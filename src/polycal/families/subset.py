@@ -1,7 +1,7 @@
 """Sets of classes: the worst of them, by enumeration or by search, and the auditor that looks for it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from math import comb
 from typing import ClassVar
 
@@ -10,7 +10,8 @@ import numpy as np
 from polycal._threads import map_threads
 from polycal._typing import Bools, Float64s, Ints
 from polycal._validation import check_integer
-from polycal.families._landscape import Landscape, Point, plain_landscape, shrunken_landscape
+from polycal.families._landscape import Landscape, Point
+from polycal.families._landscape_lists import least_hidden, plain_landscape, shrunken_landscape
 from polycal.families.auditor import Auditor, weighted_rows
 from polycal.families.notion import ErrorEstimate, Kind, Notion
 from polycal.families.questions import SubsetWitness
@@ -366,6 +367,20 @@ def largest(score: Float64s, limit: int) -> Bools:
     return chosen
 
 
+# Where lists hide something, so many of the highest climbs are looked at.
+_N_FINALISTS = 3
+
+
+def _chosen(sample: Sample, landscape: Landscape, climbs: list[Climb], limit: int) -> Bools:
+    """The set where the highest climb ended; where lists hide something, the one or a part of one that keeps most."""
+    if not isinstance(sample, ListedSample) or not sample.hides:
+        return climbs[0].point.member
+    sides = [np.flatnonzero(climb.point.member) for climb in climbs[:_N_FINALISTS]]
+    if limit == sample.n_classes - 1:
+        sides = [_smaller_side(sample, side) for side in sides]
+    return least_hidden(sample, landscape, sides)
+
+
 @dataclass(frozen=True)
 class SubsetAuditor(Auditor):
     r"""Look for the set of classes whose summed probability is most wrong.
@@ -444,35 +459,3 @@ class SubsetAuditor(Auditor):
         member = _chosen(part, landscape, climbs, limit)
         n_evaluated = sum(climb.n_evaluated for climb in climbs)
         return found_subset(sample, np.flatnonzero(member), limit, n_evaluated).witness(sample)
-
-
-# The sets where this many climbs ended are thinned, each time to this share of its classes.
-_N_FINALISTS, _THINNED = 3, 0.7
-
-
-def _chosen(sample: Sample, landscape: Landscape, climbs: list[Climb], limit: int) -> Bools:
-    """The set where the highest climb ended; where lists hide something, the one or a part of one that keeps most."""
-    if not isinstance(sample, ListedSample) or not sample.hides:
-        return climbs[0].point.member
-    sides = [np.flatnonzero(climb.point.member) for climb in climbs[:_N_FINALISTS]]
-    if limit == sample.n_classes - 1:
-        sides = [_smaller_side(sample, side) for side in sides]
-    points = [point for side in sides for point in _thinned(landscape, side)]
-    return max(points, key=lambda point: _kept(sample, point)).member
-
-
-def _thinned(landscape: Landscape, members: Ints) -> Iterator[Point]:
-    """The set, and ever smaller ones, without the classes that matter least."""
-    point = landscape.at(np.isin(np.arange(landscape.n_classes), members))
-    order = members[np.argsort(landscape.quick_gains(point)[members], kind="stable")]
-    yield point
-    while order.size > 1:
-        order = order[: int(_THINNED * order.size)]
-        yield landscape.at(np.isin(np.arange(landscape.n_classes), order))
-
-
-def _kept(sample: ListedSample, point: Point) -> float:
-    """The value of a set, less what lists may hide of it."""
-    members = np.flatnonzero(point.member)
-    shared = smooth_error(ask_subset(replace(sample, remainder="spread"), members))
-    return point.value - (shared - smooth_interval(ask_subset(sample, members))[0].low)

@@ -87,7 +87,8 @@ def read_predictions(
     from polycal.io.lists import holds_lists, read_lists  # noqa: PLC0415 - they are read as predictions too
 
     check_choice(part, "part", ("all", "calibration", "evaluation"))
-    if labels is None and place_of(path).suffix.lower() == ".parquet" and holds_lists(place_of(path)):
+    check_place(place_of(path))
+    if labels is None and holds_lists(place_of(path)):
         return read_lists(path, part=part, remainder=remainder)
     place, file_format, raw = _read(path, max_bytes)
     with named(place):
