@@ -7,8 +7,8 @@ from tests.strategies import samples
 
 from polycal import _threads as _parallel
 from polycal._validation import check_sample
-from polycal.families import subset as subset_enumeration
-from polycal.families.subset import affordable, count_subsets, enumerate_subsets
+from polycal.families import _subset_tree as subset_enumeration
+from polycal.families._subset_tree import affordable, count_subsets, enumerate_subsets
 from polycal.measures.smooth import smooth_error
 from polycal.sample import Sample, ask_subset
 
