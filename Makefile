@@ -9,7 +9,7 @@ STAMP := $(VENV)/.stamp
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
 
 .DEFAULT_GOAL := help
-.PHONY: help browser demo test coverage test-new test-fast check format bench bench-quick docs screenshots clean
+.PHONY: help browser demo test coverage test-new test-fast fuzz check format bench bench-quick docs screenshots clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,9 @@ test-new: $(STAMP)-dev browser  ## Run every test with new random cases in a new
 
 test-fast: $(STAMP)-dev  ## Run the tests that take seconds
 	$(PYTEST) -m 'not slow'
+
+fuzz: $(STAMP)-dev  ## Read damaged files of every format, seed after seed, until one does harm or Ctrl-C
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.fuzz
 
 check: $(STAMP)-dev  ## Lint, format, types, import layers
 	$(BIN)/ruff check

@@ -7,7 +7,7 @@ from fnmatch import fnmatch
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import polycal
 from benchmarks.peers.environments import environment
@@ -78,15 +78,13 @@ def own_methods():
     """Polycal's calibrators that work without arguments, and those that are missing, with the reason."""
     found, missing = {}, {}
     package = import_module("polycal.calibrators")
-    base = import_module("polycal.calibrators._base").Calibrator
-    for module in iter_modules(package.__path__):
-        if module.name.startswith("_"):
-            continue
-        path = f"{package.__name__}.{module.name}"
+    base = import_module("polycal.calibrators.base").Calibrator
+    for module in walk_packages(package.__path__, f"{package.__name__}."):
+        path = module.name
         try:
             members = inspect.getmembers(import_module(path), inspect.isclass)
         except Exception as error:
-            missing[module.name] = f"{type(error).__name__}: {error}"
+            missing[path.removeprefix(f"{package.__name__}.")] = f"{type(error).__name__}: {error}"
             continue
         for name, kind in members:
             if kind.__module__ == path and issubclass(kind, base) and not inspect.isabstract(kind):

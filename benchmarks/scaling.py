@@ -13,9 +13,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import polycal as pc
-from polycal._audit.bundle import feed
-from polycal._audit.plan import make_plan
-from polycal._audit.streamed import KERNEL, audit_stream, run_passes
+from polycal.auditing.audit import audit_source, audit_stream, make_plan
+from polycal.auditing.passes import show
+from polycal.auditing.source import FileSource
 from polycal.families.kernel import KernelAuditor
 from polycal.io.chunks import open_predictions
 from polycal.sample import Sample
@@ -136,29 +136,38 @@ def write_npy(folder, n_rows, n_classes, seed=2):
 @cache
 def prepared(folder):
     """The files of a folder, and what each of the three passes over them starts with."""
-    files, bundles = open_predictions(folder), []
+    files, tasks = open_predictions(folder), []
 
-    def run(bundle):
-        bundles.append(deepcopy(bundle))
-        return feed(bundle, files, 2)
+    class Recorded(FileSource):
+        """Keeps what each pass starts with."""
 
-    run_passes(make_plan(files, None, None, KERNEL, 0.05, 0, -1), run)
-    return files, bundles
+        def run(self, task, n_jobs):
+            tasks.append(deepcopy(task))
+            return super().run(task, n_jobs)
+
+    source = Recorded(files)
+    audit_source(source, make_plan(source, None, None, None, None, 0.05, 0, -1))
+    return files, tasks
+
+
+def shown(task, files, n_threads):
+    """A copy of a pass after all rows."""
+    return show(deepcopy(task), files.unread_chunks(n_threads), n_threads)
 
 
 def passes(n_rows, n_classes):
     """The three passes over a mapped array on one and on two threads; the searches between them are left out."""
     with tempfile.TemporaryDirectory() as folder:
         write_npy(folder, n_rows, n_classes)
-        files, bundles = prepared(folder)
+        files, tasks = prepared(folder)
         with threadpool_limits(1):
             pairs = [
                 best_pair(
-                    lambda b=b: feed(deepcopy(b), files, 1),
-                    lambda b=b: feed(deepcopy(b), files, 2),
+                    lambda task=task: shown(task, files, 1),
+                    lambda task=task: shown(task, files, 2),
                     repeats=5,
                 )
-                for b in bundles
+                for task in tasks
             ]
     pairs.append(tuple(map(sum, zip(*pairs, strict=True))))
     for name, (one, two) in zip(("pass 1", "pass 2", "pass 3", "all passes"), pairs, strict=True):
@@ -170,9 +179,9 @@ def passes(n_rows, n_classes):
 
 def seconds_of_passes(folder):
     """The three passes on one thread, without the searches; the first call in a process prepares."""
-    files, bundles = prepared(folder)
+    files, tasks = prepared(folder)
     with threadpool_limits(1):
-        return seconds(lambda: [feed(deepcopy(bundle), files, 1) for bundle in bundles])[0]
+        return seconds(lambda: [shown(task, files, 1) for task in tasks])[0]
 
 
 def processes(n_rows, n_classes):

@@ -26,7 +26,7 @@ def test_witnesses_say_what_they_look_at(notion):
     witness = pc.estimate_error(LABELS, PROBA, notion, class_names=NAMES).witness
     text = witness._repr_html_()
     assert type(witness).__name__ in text
-    assert witness.kind in text
+    assert witness.family in text
     assert "<script>" not in text
     assert "b &amp; c" in text
 

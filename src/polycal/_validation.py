@@ -4,6 +4,7 @@ Every public function's first step is a ``check_*`` from here; nothing behind th
 Each message names the argument, the first offending row, and the fix.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -161,7 +162,9 @@ def check_groups(groups: Any, sample: Sample) -> dict[str, Ints]:
             f"got {type(groups).__name__}."
         )
     return {
-        str(group): class_set(members, sample.n_classes, sample.class_names, name=f"groups[{group!r}]")
+        check_text(str(group), "group name"): class_set(
+            members, sample.n_classes, sample.class_names, name=f"groups[{group!r}]"
+        )
         for group, members in groups.items()
     }
 
@@ -177,7 +180,7 @@ def class_set(subset: Any, n_classes: int, class_names: tuple[str, ...] | None, 
         raise ValueError(f"{name} is empty; name at least one class.")
     indices = [_class_index(member, n_classes, class_names, name) for member in members]
     if len(set(indices)) < len(indices):
-        twice = next(m for m, i in zip(members, indices, strict=True) if indices.count(i) > 1)
+        twice = members[indices.index(_repeated(indices))]
         raise ValueError(f"{name} names class {twice!r} more than once; list each class once.")
     return np.sort(np.asarray(indices, dtype=np.int64))
 
@@ -346,9 +349,28 @@ def check_distinct(names: tuple[str, ...], n_classes: int) -> tuple[str, ...]:
             f"class_names has {len(names)} names but y_proba has {n_classes} columns; give one per class."
         )
     if len(set(names)) < n_classes:
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise ValueError(f"class_names holds {twice!r} twice; names must be distinct.")
+        raise ValueError(f"class_names holds {_repeated(names)!r} twice; names must be distinct.")
+    for name in names:
+        check_text(name, "class name")
     return names
+
+
+def check_text(text: str, what: str) -> str:
+    """Refuse text that no file, page or terminal can show: halves of characters, and numbers beyond the last."""
+    try:
+        broken = any("\ud800" <= character <= "\udfff" for character in text)
+    except SystemError:
+        # NumPy makes text of any number, which Python then cannot take apart.
+        broken = True
+    if broken:
+        raise ValueError(f"the {what} {text!a:.60} holds a code point that is no character; rename it.")
+    return text
+
+
+def _repeated(values: Sequence[Any]) -> Any:
+    """The first value that is there more than once."""
+    counts = Counter(values)
+    return next(value for value in values if counts[value] > 1)
 
 
 def _integer_labels(array: NDArray[Any], n_classes: int, name: str) -> Ints:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polycal._typing import Float64s, Ints
+from polycal._typing import Float64s
 from polycal._validation import check_integer
 from polycal.measures.binned import ReliabilityCurve
-from polycal.measures.smooth import SmoothCurve
+from polycal.measures.smooth import SmoothCurve, drawn_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -223,34 +223,6 @@ def _place_legend(axes: "Axes", title: str, x: Float64s, low: Float64s, high: Fl
         reach = top + choices[corner] if corner.startswith("upper") else bottom - choices[corner]
         axes.update_datalim([(x[0], reach)], updatex=False)
         axes.autoscale_view(scalex=False)
-
-
-def drawn_points(curve: SmoothCurve, max_points: int) -> tuple[Float64s, Float64s, Float64s]:
-    """Steps to draw: F and S are 0 before the first prediction, and R after the last."""
-    u = curve.predicted
-    kept = _kept(u, curve.cumulative, max_points)
-    ends = min(0.0, u[0]), max(1.0, u[-1])
-    x = np.concatenate([ends[:1], u[kept], ends[1:]])
-    F, S = (np.concatenate([[0.0], line[kept], line[-1:]]) for line in (curve.cumulative, curve.monotone))
-    return x, F, S
-
-
-def _kept(u: Float64s, F: Float64s, max_points: int) -> Ints:
-    """Indices of the points to draw: the last of equal predictions, and of these at most four a column.
-
-    Between equal predictions F depends on the order of the rows, so it has no place in a picture.
-    """
-    distinct = np.append(np.flatnonzero(np.diff(u) > 0), u.size - 1)
-    if distinct.size <= max_points:
-        return distinct
-    x, y, n_columns = u[distinct], F[distinct], max_points // 4
-    column = np.minimum((x - x[0]) / (x[-1] - x[0]) * n_columns, n_columns - 1).astype(np.int64)
-    starts = np.flatnonzero(np.diff(column, prepend=-1))
-    picks = [
-        (a, a + int(y[a:b].argmin()), a + int(y[a:b].argmax()), b - 1)
-        for a, b in zip(starts.tolist(), [*starts[1:].tolist(), x.size], strict=True)
-    ]
-    return distinct[np.unique(picks)]
 
 
 def _label(axes: "Axes", ylabel: str, title: str | None, question: str) -> None:

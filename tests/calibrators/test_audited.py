@@ -14,12 +14,18 @@ from tests.strategies import samples
 
 import polycal as pc
 from polycal._validation import check_sample
-from polycal.calibrators._audited_round import Judge, Parts, apply_program, audit_round
-from polycal.calibrators._audited_start import started_parts
-from polycal.calibrators._audited_update import additive, best_step, multiplicative
-from polycal.calibrators._base import Calibrator
-from polycal.calibrators._counts import counted_rows
 from polycal.calibrators.audited import AuditedCalibrator
+from polycal.calibrators.audited.rounds import (
+    Judge,
+    Parts,
+    additive,
+    apply_program,
+    audit_round,
+    best_step,
+    multiplicative,
+    started_parts,
+)
+from polycal.calibrators.base import Calibrator, counted_rows
 from polycal.families.auditor import Auditor
 from polycal.families.defaults import NOTIONS
 from polycal.families.questions import SubsetWitness
@@ -178,10 +184,10 @@ def test_the_squared_loss_on_rows_kept_aside_never_rises(sample, update, alpha):
         assert following.loss_before == pytest.approx(one.loss_after, abs=1e-12)
     kept = counted_rows(check_sample(labels, proba, sample_weight=weight))
     if kept.n_samples >= 20:
-        aside = kept.take(split_rows(kept, (2 / 3, 1 / 3), 0)[1])
+        held_out = kept.take(split_rows(kept, (2 / 3, 1 / 3), 0)[1])
         before, after = (
-            squared_loss(p, aside.labels, aside.sample_weight)
-            for p in (aside.proba, calibrator.predict_proba(aside.proba))
+            squared_loss(p, held_out.labels, held_out.sample_weight)
+            for p in (held_out.proba, calibrator.predict_proba(held_out.proba))
         )
         assert after <= before + 1e-12
         assert before == pytest.approx(rounds[0].loss_before)
@@ -207,7 +213,7 @@ def test_one_round_by_hand():
     witness = CONFIDENCE.find(search)
     step = best_step(additive(0.0), choose, witness(choose.proba))
     moved = [project(p + step * w) for p, w in zip(NEW, witness(NEW), strict=True)]
-    np.testing.assert_allclose(apply_program(program, parts.aside).proba, moved, atol=1e-12)
+    np.testing.assert_allclose(apply_program(program, parts.held_out).proba, moved, atol=1e-12)
     certificate = pc.certify(witness, NEW_LABELS, NEW, random_state=3)
     assert found.step == pytest.approx(step)
     assert (found.estimate, found.lower_bound, found.p_value) == pytest.approx(
@@ -320,9 +326,9 @@ class Recall(Step):
 
 def test_no_row_is_audited_with_a_start_that_has_seen_it():
     sample = check_sample(LABELS, PROBA)
-    learn, aside = (sample.take(rows) for rows in split_rows(sample, (2, 1), 0))
-    parts = started_parts(Memory(), learn, aside, 0)
-    for part in (parts.learn, parts.aside):
+    learn, held_out = (sample.take(rows) for rows in split_rows(sample, (2, 1), 0))
+    parts = started_parts(Memory(), learn, held_out, 0)
+    for part in (parts.learn, parts.held_out):
         np.testing.assert_array_equal(part.proba, 1 / 3)
     np.testing.assert_array_equal(parts.learn.labels, learn.labels)
 

@@ -7,12 +7,13 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from tests.calibrators.draws import tempered
 
-from polycal.calibrators._base import Calibrator
-from polycal.calibrators._loading import rebuild_calibrator
+from polycal._threads import thread_count
+from polycal._validation import check_sample
+from polycal.calibrators import base
+from polycal.calibrators.base import Calibrator, IdentityCalibrator, counted_rows
 from polycal.calibrators.ensemble import EnsembleTemperatureScaling
-from polycal.calibrators.histogram import HistogramCalibrator
-from polycal.calibrators.identity import IdentityCalibrator
-from polycal.calibrators.isotonic import IsotonicCalibrator
+from polycal.calibrators.one_vs_rest import HistogramCalibrator, IsotonicCalibrator
+from polycal.calibrators.saved import rebuild_calibrator
 from polycal.calibrators.temperature import TemperatureScaling
 from polycal.calibrators.vector import VectorScaling
 from polycal.sample import row_blocks
@@ -116,3 +117,38 @@ def test_a_thousand_classes(calibrator):
     out = clone(calibrator).fit(proba.astype(np.float32), labels).predict_proba(proba[:100])
     assert np.isfinite(out).all()
     np.testing.assert_allclose(out.sum(axis=1), 1, atol=1e-9)
+
+
+COUNTED = np.array([[0.2, 0.8], [0.6, 0.4], [0.5, 0.5]])
+
+
+def counted(weight):
+    return counted_rows(check_sample([0, 1, 1], COUNTED, sample_weight=weight))
+
+
+def test_whole_weights_are_copies():
+    sample = counted([2, 0, 1])
+    np.testing.assert_array_equal(sample.proba, COUNTED[[0, 0, 2]])
+    np.testing.assert_array_equal(sample.labels, [0, 0, 1])
+    assert sample.sample_weight is None
+
+
+@pytest.mark.parametrize("weight", [[0.5, 0.5, 0.5], [1.0, 2.5, 1.0], [1000, 1, 1]])
+def test_other_weights_stay(weight):
+    np.testing.assert_array_equal(counted(weight).sample_weight, weight)
+
+
+def test_rows_without_weight_go():
+    np.testing.assert_array_equal(counted([0.5, 0.0, 0.5]).labels, [0, 1])
+
+
+@pytest.mark.parametrize(("n_jobs", "n_threads"), [(None, 1), (1, 1), (2, 2)])
+def test_threads_are_as_many_as_the_caller_says(monkeypatch, n_jobs, n_threads):
+    proba = np.full((600, 2000), 1 / 2000)
+    fitted = IdentityCalibrator().fit(proba[:2], [0, 1])
+    asked = []
+    monkeypatch.setattr(
+        base, "map_threads", lambda work, items, jobs: asked.append(thread_count(jobs)) or [*map(work, items)]
+    )
+    np.testing.assert_allclose(fitted.predict_proba(proba, n_jobs=n_jobs), proba)
+    assert asked == [n_threads]

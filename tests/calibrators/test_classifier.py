@@ -16,8 +16,8 @@ from sklearn.svm import SVC, LinearSVC
 from tests.reference_calibrators import log_loss
 
 import polycal as pc
+from polycal.calibrators.base import IdentityCalibrator
 from polycal.calibrators.classifier import CalibratedClassifier
-from polycal.calibrators.identity import IdentityCalibrator
 from polycal.calibrators.temperature import TemperatureScaling
 from polycal.calibrators.vector import VectorScaling
 

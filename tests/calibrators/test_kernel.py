@@ -5,9 +5,8 @@ from scipy.special import softmax
 from tests.strategies import samples
 
 import polycal as pc
-from polycal.calibrators import _feature_search
-from polycal.calibrators._loading import rebuild_calibrator
-from polycal.calibrators.kernel import KernelCalibrator
+from polycal.calibrators.kernel import KernelCalibrator, tuning
+from polycal.calibrators.saved import rebuild_calibrator
 from polycal.calibrators.temperature import TemperatureScaling
 from polycal.storage.model import load_object
 
@@ -67,11 +66,11 @@ def test_what_the_background_hides_is_taken_from_the_input(monkeypatch, tmp_path
     calibrator = KernelCalibrator().fit(proba, labels)
     assert (calibrator.used_, calibrator.features_of_) == ("kernel", "input")
     out = calibrator.predict_proba(new)
-    for name in ("_HIDING", "_MANY_ROWS"):
-        monkeypatch.setattr(_feature_search, name, np.inf)
-    monkeypatch.setattr(_feature_search, "_WEAK", 0.0)
+    for name in ("HIDING", "MANY_ROWS"):
+        monkeypatch.setattr(tuning, name, np.inf)
+    monkeypatch.setattr(tuning, "SMALL_PENALTY", 0.0)
     blind = KernelCalibrator().fit(proba, labels)
-    assert blind.features_of_ == "base"
+    assert blind.features_of_ == "baseline"
     gain = log_losses(blind.predict_proba(new), new_labels) - log_losses(out, new_labels)
     assert gain.mean() > 4 * gain.std() / np.sqrt(gain.size)
     # The models of both kinds are in the table.
@@ -121,7 +120,7 @@ def test_nothing_of_the_kernel_is_said_to_be_used_where_the_input_stays():
     calibrator = KernelCalibrator().fit(np.eye(3)[labels], labels)
     assert calibrator.used_ == "identity"
     said = calibrator.features_of_, calibrator.n_landmarks_, calibrator.mixes_matrix_, calibrator.mixing_
-    assert said == ("base", 0, False, 0.0)
+    assert said == ("baseline", 0, False, 0.0)
 
 
 def test_predictions_close_together_are_told_apart_as_well_after_the_fit():

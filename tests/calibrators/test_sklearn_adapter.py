@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.calibrators.draws import tempered
 from tests.reference_calibrators import log_loss, logs
 
-from polycal.calibrators.isotonic import IsotonicCalibrator
+from polycal.calibrators.one_vs_rest import IsotonicCalibrator
 from polycal.calibrators.sklearn_adapter import SklearnCalibrator
 
 PROBA, LABELS, TRUTH = tempered(2.0, n=500, k=3)

@@ -7,7 +7,7 @@ from tests.strategies import samples
 import polycal as pc
 from polycal._validation import check_sample
 from polycal.families.full_smooth import FullSmooth, FullSmoothWitness
-from polycal.families.witness import Witness
+from polycal.storage.saved import packed, unpacked
 
 pytest.importorskip("ot")
 
@@ -53,7 +53,7 @@ def test_the_state_rebuilds_the_witness():
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(5), 100)
     witness = find(rng.integers(0, 5, 100), proba).witness
-    again = Witness.families["full-smooth"].from_state(witness.state(), 5, None)
+    again = unpacked(*packed(witness))
     assert isinstance(again, FullSmoothWitness)
     np.testing.assert_array_equal(again(proba), witness(proba))
     assert again.describe() == witness.describe()

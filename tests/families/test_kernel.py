@@ -8,10 +8,10 @@ import polycal as pc
 from polycal._validation import check_sample
 from polycal.families.auditor import AMPLIFICATIONS, amplified_gains
 from polycal.families.kernel import KernelAuditor
-from polycal.families.witness import Witness
 from polycal.kernels import products
 from polycal.kernels.kernels import CallableKernel, Gaussian, Laplace, Multinomial
 from polycal.kernels.products import kernel_times
+from polycal.storage.saved import packed, unpacked
 
 
 def plain(degree=2):
@@ -225,7 +225,7 @@ def test_the_state_rebuilds_the_witness():
     proba = rng.dirichlet(np.ones(5), 50)
     for kernel in (Multinomial(3), Laplace("median"), Gaussian(0.2)):
         witness = KernelAuditor(kernel).find_witness(rng.integers(0, 5, 50), proba, class_names=list("abcde"))
-        again = Witness.families[witness.kind].from_state(witness.state(), 5, witness.class_names)
+        again = unpacked(*packed(witness))
         np.testing.assert_array_equal(again(proba), witness(proba))
         assert again.describe() == witness.describe()
 
@@ -237,7 +237,7 @@ def test_any_function_can_be_the_kernel_but_not_be_saved():
     witness = KernelAuditor(kernel, amplify=False).find_witness(labels, proba)
     np.testing.assert_allclose(witness(proba), plain(1).find_witness(labels, proba)(proba), atol=1e-12)
     with pytest.raises(TypeError, match="cannot be saved"):
-        witness.state()
+        packed(witness)
 
 
 def test_degrees_for_the_notions():

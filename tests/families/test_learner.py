@@ -11,6 +11,7 @@ from polycal._validation import check_sample
 from polycal.families.learner import LearnerAuditor, draw_signed_classes
 from polycal.families.reduction import KernelLearner
 from polycal.kernels.kernels import Multinomial
+from polycal.storage.saved import packed, unpacked
 
 SUPPORT = np.array([[0.7, 0.2, 0.1], [0.2, 0.2, 0.6]])
 TRUTH = np.array([[0.4, 0.3, 0.3], [0.1, 0.6, 0.3]])
@@ -113,9 +114,9 @@ def test_few_rows_give_no_witness():
 def test_a_fitted_witness_is_not_saved():
     witness = LearnerAuditor(Ridge()).find_witness(*draw(200, 0))
     with pytest.raises(TypeError, match="pickles"):
-        witness.state()
+        packed(witness)
     with pytest.raises(TypeError, match="cannot be loaded"):
-        type(witness).from_state({}, 3, None)
+        unpacked({"is": "witness/learner"}, {})
 
 
 def test_real_predictions():

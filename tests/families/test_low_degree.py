@@ -8,7 +8,7 @@ from tests.strategies import samples
 import polycal as pc
 from polycal._validation import check_sample
 from polycal.families.low_degree import LowDegree
-from polycal.families.witness import Witness
+from polycal.storage.saved import packed, unpacked
 
 
 @settings(max_examples=60, deadline=None)
@@ -69,7 +69,7 @@ def test_the_witness_names_its_monomials_and_can_be_rebuilt():
         np.argmax(proba, axis=1), proba, LowDegree(2), class_names=["cat", "dog", "cow"]
     ).witness
     assert "p(cat)" in witness.describe()
-    again = Witness.families[witness.kind].from_state(witness.state(), 3, witness.class_names)
+    again = unpacked(*packed(witness))
     np.testing.assert_array_equal(again(proba), witness(proba))
     assert again.describe() == witness.describe()
     perfect = pc.estimate_error([0, 1], np.eye(2), LowDegree(2)).witness

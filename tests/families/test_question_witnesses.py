@@ -5,7 +5,7 @@ from tests.strategies import samples
 
 import polycal as pc
 from polycal._validation import check_sample
-from polycal.families.witness import Witness
+from polycal.storage.saved import packed, unpacked
 
 NOTIONS = [
     pc.Confidence(),
@@ -35,7 +35,7 @@ def test_the_state_rebuilds_the_witness(notion):
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(5), 200)
     witness = pc.estimate_error(rng.integers(0, 5, 200), proba, notion).witness
-    again = Witness.families[witness.kind].from_state(witness.state(), 5, None)
+    again = unpacked(*packed(witness))
     np.testing.assert_array_equal(again(proba), witness(proba))
     assert again.describe() == witness.describe()
 

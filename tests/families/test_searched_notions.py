@@ -12,7 +12,7 @@ from polycal.families.decision import Decision
 from polycal.families.halfspace import Halfspace
 from polycal.families.projected import ProjectedSmooth
 from polycal.families.sigmoid import Sigmoid
-from polycal.families.witness import Witness
+from polycal.storage.saved import packed, unpacked
 
 NOTIONS = [ProjectedSmooth(), ProjectedSmooth(m=1), Sigmoid(4), Halfspace(), Decision(), Decision(3)]
 every_notion = pytest.mark.parametrize("notion", NOTIONS, ids=repr)
@@ -83,7 +83,7 @@ def test_the_state_rebuilds_the_witness(notion, k):
     proba = rng.dirichlet(np.ones(k), 100)
     names = tuple("abcde"[:k])
     witness = pc.estimate_error(rng.integers(0, k, 100), proba, notion, class_names=names).witness
-    again = Witness.families[witness.kind].from_state(witness.state(), k, names)
+    again = unpacked(*packed(witness))
     np.testing.assert_array_equal(again(proba), witness(proba))
     assert again.describe() == witness.describe()
     assert any(name in witness.describe() for name in names)

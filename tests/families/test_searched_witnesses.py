@@ -57,7 +57,7 @@ def test_a_long_description_is_cut():
     assert decision.describe().endswith("where action 2 is best +c; 2 more actions")
 
 
-@pytest.mark.parametrize("witness", [PROJECTED, SIGMOID, DECISION], ids=lambda w: w.kind)
+@pytest.mark.parametrize("witness", [PROJECTED, SIGMOID, DECISION], ids=lambda w: w.family)
 def test_restricted_to_some_classes(witness):
     kept = witness.restricted(np.array([0]))
     values = kept(PROBA)

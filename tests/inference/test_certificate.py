@@ -16,7 +16,7 @@ from polycal.states.certificate import CertificateState
 class Constant(Witness):
     """The same weights whatever the prediction."""
 
-    kind = "constant for tests"
+    family = "constant for tests"
 
     def __init__(self, weights):
         self.weights = np.asarray(weights, float)
@@ -27,13 +27,6 @@ class Constant(Witness):
 
     def describe(self):
         return "constant:"
-
-    def state(self):
-        return {"weights": self.weights}
-
-    @classmethod
-    def from_state(cls, state, n_classes, class_names):
-        return cls(state["weights"])
 
 
 def subset_witness(generated):

@@ -1,4 +1,5 @@
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -51,9 +52,9 @@ def test_roundtrip(path, dtype, make_predictions):
 
 
 def test_many_batches(path, monkeypatch, make_predictions):
-    monkeypatch.setattr("polycal.io._arrow._BATCH_CELLS", 28)
-    monkeypatch.setattr("polycal.io._arrow._GROUP_CELLS", 52)
-    monkeypatch.setattr("polycal.io._arrow._LEAST_GROUP", 1)
+    monkeypatch.setattr("polycal.io.parquet._BATCH_CELLS", 28)
+    monkeypatch.setattr("polycal.io.arrow._GROUP_CELLS", 52)
+    monkeypatch.setattr("polycal.io.arrow._LEAST_GROUP", 1)
     predictions = make_predictions(n_samples=50)
     write_predictions(
         path,
@@ -281,3 +282,36 @@ def test_without_pyarrow(path, monkeypatch):
         with pytest.raises(ImportError, match=r"pip install 'polycal\[arrow\]'"):
             action()
     assert list(path.parent.iterdir()) == [path]
+
+
+ENCRYPTED = """
+import base64, sys
+import pyarrow as pa, pyarrow.parquet as pq, pyarrow.parquet.encryption as pe
+
+class Keys(pe.KmsClient):
+    def wrap_key(self, key, name):
+        return base64.b64encode(key)
+
+    def unwrap_key(self, key, name):
+        return base64.b64decode(key)
+
+config = pe.EncryptionConfiguration(footer_key="f", column_keys={"k": ["a"]}, plaintext_footer=True)
+factory = pe.CryptoFactory(lambda config: Keys())
+properties = factory.file_encryption_properties(pe.KmsConnectionConfig(), config)
+table = pa.table({"a": [0.2, 0.3], "b": [0.8, 0.7], "label": ["a", "b"]})
+with pq.ParquetWriter(sys.argv[1], table.schema, encryption_properties=properties) as writer:
+    writer.write_table(table)
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--memory", "1GiB"]])
+def test_metadata_that_cannot_be_read_do_not_end_the_process(tmp_path, options):
+    pytest.importorskip("pyarrow.parquet.encryption")
+    path = tmp_path / "a.parquet"
+    # Its columns have no metadata without the key: PyArrow, asked for them, ends the process.
+    subprocess.run([sys.executable, "-c", ENCRYPTED, str(path)], check=True)
+    command = [sys.executable, "-m", "polycal", "audit", str(path), *options]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert f"{path}: cannot be read as Parquet" in done.stderr

@@ -287,6 +287,49 @@ def test_less_memory_gives_smaller_chunks(tmp_path, predictions):
 def test_large_files_of_other_formats_are_refused(tmp_path, predictions, monkeypatch):
     path = tmp_path / "a.csv"
     pc.write_predictions(path, predictions.labels, predictions.proba)
-    monkeypatch.setattr("polycal.io._chunk_readers._WHOLE_SHARE", 1 << 30)
+    monkeypatch.setattr("polycal.io.reader._WHOLE_SHARE", 1 << 30)
     with pytest.raises(ValueError, match=r"a\.csv: \.csv files are read whole"):
         open_predictions(path)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet", ".feather"])
+def test_rows_are_counted_before_they_are_read(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(3), 70)
+    marks = None if suffix == ".npy" else rng.random(70) < 0.3
+    for name, rows in (("a", slice(0, 50)), ("b", slice(50, 70))):
+        evaluation = None if marks is None else marks[rows]
+        pc.io.write_predictions(
+            tmp_path / f"{name}{suffix}",
+            rng.integers(0, 3, len(proba[rows])),
+            proba[rows],
+            evaluation=evaluation,
+        )
+    assert open_predictions(tmp_path).row_counts() == (50, 20)
+    files = open_predictions(tmp_path, part="evaluation")
+    if marks is None:
+        with pytest.raises(ValueError, match=r"a\.npy: the file does not mark its parts"):
+            files.row_counts()
+        return
+    counts = (int(marks[:50].sum()), int(marks[50:].sum()))
+    assert files.row_counts() == counts
+    assert open_predictions(tmp_path, part="calibration").row_counts() == (50 - counts[0], 20 - counts[1])
+    assert sum(chunk.sample.n_samples for chunk in files) == sum(counts)
+
+
+def test_counting_rows_reads_no_probabilities(tmp_path, monkeypatch):
+    proba = np.full((1000, 2), 0.5)
+    for suffix in (".npz", ".npy", ".parquet"):
+        pc.io.write_predictions(tmp_path / f"a{suffix}", np.zeros(1000, int), proba)
+    files = open_predictions(tmp_path)
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("rows are read")
+
+    for name in (
+        "polycal.io.npz.read_arrays",
+        "polycal.io.npz.NpyFile._run",
+        "polycal.io.parquet.read_table",
+    ):
+        monkeypatch.setattr(name, refuse)
+    assert files.row_counts() == (1000, 1000, 1000)

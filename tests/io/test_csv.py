@@ -1,4 +1,6 @@
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -182,3 +184,30 @@ def test_probabilities_without_labels(tmp_path):
     proba, names = read_probabilities(write(tmp_path, "cat,dog\n0.5,0.5\n"))
     assert proba.shape == (1, 2)
     assert names == ("cat", "dog")
+
+
+WIDE = """
+import sys
+import polycal as pc
+
+for path in sys.argv[1:]:
+    try:
+        print(pc.read_predictions(path).n_classes)
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_the_time_is_linear_in_the_columns(tmp_path):
+    n_classes = 300_000
+    names = [f"c{i}" for i in range(n_classes)]
+    row = ["1", *["0"] * (n_classes - 1)]
+    wide, twice = tmp_path / "wide.csv", tmp_path / "twice.csv"
+    wide.write_text(",".join([*names, "label"]) + "\n" + ",".join([*row, "c1"]) + "\n")
+    twice.write_text(",".join([*names, names[-1]]) + "\n")
+    command = [sys.executable, "-c", WIDE, str(wide), str(twice)]
+    # Seconds; quadratic it takes hours.
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    first, second = done.stdout.splitlines()
+    assert first == str(n_classes)
+    assert "two columns are called 'c299999'" in second

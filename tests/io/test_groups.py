@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import pytest
 import yaml
@@ -51,7 +53,17 @@ def test_a_byte_order_mark(tmp_path):
         ("a: !!python/object/apply:os.getcwd []", "cannot be read as YAML"),
         ("a: &a [cat]\n<<: {b: [dog]}", "cannot be read as YAML"),
         ("a: &a [*a]", "group 'a' holds a list"),
-        ("a: " + "[" * 5000, "nested too deeply|cannot be read as YAML"),
+        ("a: " + "[" * 5000, "nested too deeply"),
+        ("a: !!bool foo", "cannot be read as YAML"),
+        ("a: !!int ''", "cannot be read as YAML"),
+        ("a: !!float ''", "cannot be read as YAML"),
+        ("a: !!timestamp foo", "cannot be read as YAML"),
+        ("a: !!binary é", "cannot be read as YAML"),
+        ("? !!set {a}\n: [cat]", "cannot be read as YAML"),
+        ("a: [2020-13-45]", "cannot be read as YAML: month must be in 1..12"),
+        ("a: [cat\nb: dog", r"cannot be read as YAML: .*\(line 2, column 2\)"),
+        ("a: ['\0']", "cannot be read as YAML: .*not allowed"),
+        ("a: [1" + ":1" * 1_000_000 + "]", "holds a text of 2,000,001 characters"),
     ],
 )
 def test_bad_yaml(tmp_path, text, message):
@@ -59,6 +71,19 @@ def test_bad_yaml(tmp_path, text, message):
     with pytest.raises(ValueError, match=message) as caught:
         read_groups(path)
     assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".json"])
+@pytest.mark.parametrize("text", ["[", '{"a":', "- ", "? "])
+def test_deep_nesting_does_not_end_the_process(tmp_path, text, suffix):
+    path = write(tmp_path, text * 50_000, suffix)
+    code = "import sys, polycal; polycal.read_groups(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "ValueError" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -68,8 +93,10 @@ def test_bad_yaml(tmp_path, text, message):
         ('{"a": ["cat"]', "cannot be read as JSON"),
         ('{"a": [NaN]}', "group 'a' holds the float nan"),
         ('{"a": [true]}', "group 'a' holds the bool True"),
+        ('{"\\ud800": ["cat"]}', "the group name .* holds a code point that is no character"),
         ("null", "it holds nothing"),
-        ("[" * 100_000, "nested too deeply|cannot be read as JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a": [' + "1" * 5000 + "]}", "cannot be read as JSON"),
     ],
 )
 def test_bad_json(tmp_path, text, message):

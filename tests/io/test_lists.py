@@ -6,9 +6,9 @@ from scipy.sparse import csr_array
 from tests.reference_lists import ragged
 
 from polycal.io import read_predictions
-from polycal.io._parquet import open_parquet
 from polycal.io.chunks import open_predictions
 from polycal.io.lists import ListFiles, open_lists, read_lists, write_lists
+from polycal.io.parquet_batches import open_parquet
 from polycal.listed import ListedSample, joined
 from polycal.sparse import smooth_calibration_error, sparse_sample
 from polycal.states.lists import TruncatedQuestionState

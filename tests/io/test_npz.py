@@ -1,14 +1,18 @@
 import io
 import json
+import os
 import pickle
 import struct
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
 import pytest
 
 from polycal.io import read_predictions, read_probabilities, write_predictions
-from polycal.io._npz import read_npz
+from polycal.io.npz import NpzReader
+from polycal.storage.archive import open_npy
 
 PROBA = np.array([[0.25, 0.75], [0.5, 0.5], [1.0, 0.0]])
 LABELS = np.array([1, 0, 0])
@@ -129,7 +133,7 @@ def test_an_archive_that_claims_too_much_is_refused_unopened(tmp_path):
     path = zipped(tmp_path / "bomb.npz", {"x.npy": bytes(1 << 22)}, zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 1 << 14
     with pytest.raises(ValueError, match=r"claims to unpack to .*4,194,304 bytes.*max_bytes=4194304"):
-        read_npz(path, 1 << 20)
+        NpzReader(path, 1 << 20).read()
 
 
 def test_a_raised_limit_lets_it_pass(tmp_path):
@@ -212,19 +216,6 @@ def test_damaged_archives_never_give_other_data(tmp_path, predictions, damaged, 
 # Single arrays
 
 
-def test_npy_stays_memory_mapped(tmp_path):
-    path = tmp_path / "a.npy"
-    for dtype in (np.float32, np.float64):
-        np.save(path, PROBA.astype(dtype))
-        sample = read_predictions(path, labels=LABELS)
-        base = sample.proba
-        while not isinstance(base, np.memmap):
-            assert base.base is not None, "the array was copied"
-            base = base.base
-        assert sample.proba.dtype == dtype
-        assert not sample.proba.flags.writeable
-
-
 def test_npy_of_two_classes_in_fortran_order_and_halves(tmp_path):
     np.save(tmp_path / "binary.npy", PROBA[:, 1])
     np.save(tmp_path / "fortran.npy", np.asfortranarray(PROBA))
@@ -301,3 +292,61 @@ def test_an_archive_with_trailing_bytes_in_an_array(tmp_path):
     zipped(tmp_path / "a.npz", {"proba.npy": buffer.getvalue() + b"more"})
     with pytest.raises(ValueError, match="48 bytes, but 52 follow"):
         read_probabilities(tmp_path / "a.npz")
+
+
+def test_two_members_of_one_array(tmp_path):
+    buffer = io.BytesIO()
+    np.save(buffer, PROBA)
+    data = buffer.getvalue()
+    zipped(tmp_path / "a.npz", {"proba": data, "proba.npy": data})
+    with pytest.raises(ValueError, match=r"a\.npz: the archive holds two arrays of the same name, 'proba'"):
+        read_probabilities(tmp_path / "a.npz")
+
+
+CUT = """
+import os, sys
+import polycal as pc
+
+sample = pc.read_predictions(sys.argv[1])
+os.truncate(sys.argv[1], 4096)
+print(sample.proba.sum())
+"""
+
+
+def test_an_array_that_is_cut_does_not_end_the_process(tmp_path):
+    write_predictions(tmp_path / "a.npy", np.zeros(5000, int), np.full((5000, 4), 0.25))
+    command = [sys.executable, "-c", CUT, str(tmp_path / "a.npy")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "5000.0\n")
+
+
+def test_an_array_that_is_cut_between_chunks(tmp_path):
+    path = tmp_path / "a.npy"
+    for order in "CF":
+        np.save(path, np.full((5000, 4), 0.25, order=order))
+        array = open_npy(path)
+        np.testing.assert_array_equal(array.rows(slice(4000, 9000)), np.full((1000, 4), 0.25))
+        os.truncate(path, 4096)
+        for read in (array.read, lambda array=array: array.rows(slice(4000, 5000))):
+            with pytest.raises(ValueError, match="truncated or corrupt"):
+                read()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+@pytest.mark.parametrize("name", ["labels.npy", "weight.npy", "class_names.json"])
+def test_a_pipe_beside_the_array_does_not_hang(tmp_path, name):
+    np.save(tmp_path / "a.npy", PROBA)
+    os.mkfifo(tmp_path / f"a.{name}")
+    code = "import sys, polycal; polycal.read_probabilities(sys.argv[1])"
+    command = [sys.executable, "-c", code, str(tmp_path / "a.npy")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert "is a pipe or a device" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("code", [0xD800, 0x110000, 0xFFFFFFFF])
+def test_class_names_are_characters(tmp_path, code):
+    names = np.array(["aa", "b"])
+    names.view(np.uint32)[0] = code
+    path = save(tmp_path / "a.npz", class_names=names)
+    with pytest.raises(ValueError, match=r"a\.npz: the class name .* holds a code point that"):
+        read_predictions(path)

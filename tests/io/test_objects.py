@@ -26,17 +26,17 @@ def test_a_witness_survives_the_disk(witness, tmp_path):
 
 
 def test_other_objects_are_refused(tmp_path):
-    save_object(tmp_path / "x.polycal", "spell", {}, {})
+    save_object(tmp_path / "x.polycal", {"is": "spell/old"}, {})
     with pytest.raises(ValueError, match=r"x\.polycal: holds a 'spell'"):
         pc.load(tmp_path / "x.polycal")
 
 
-@pytest.mark.parametrize("wrong", [{"family": "nobody"}, {"n_classes": "many"}, {"class_names": 3}])
+@pytest.mark.parametrize("wrong", [{"is": "witness/nobody"}, {"n_classes": "many"}, {"class_names": 3}])
 def test_hostile_headers_are_refused(witness, tmp_path, wrong):
     path = tmp_path / "w.polycal"
     witness.save(path)
-    kind, meta, arrays = load_object(path)
-    save_object(path, kind, meta | wrong, arrays)
+    tree, arrays = load_object(path)
+    save_object(path, tree | wrong, arrays)
     with pytest.raises(ValueError, match="cannot be read as a witness"):
         pc.load(path)
 
@@ -44,8 +44,8 @@ def test_hostile_headers_are_refused(witness, tmp_path, wrong):
 def test_missing_arrays_are_refused(witness, tmp_path):
     path = tmp_path / "w.polycal"
     witness.save(path)
-    kind, meta, arrays = load_object(path)
-    arrays.pop("knots")
-    save_object(path, kind, meta, arrays)
+    tree, arrays = load_object(path)
+    arrays.pop("phis.knots")
+    save_object(path, tree, arrays)
     with pytest.raises(ValueError, match="cannot be read as a witness"):
         pc.load(path)

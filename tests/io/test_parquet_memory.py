@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import polycal as pc
-from polycal.io._parquet import open_parquet
-from polycal.io._remote import RemoteFile
 from polycal.io.chunks import open_predictions
+from polycal.io.parquet_batches import open_parquet
+from polycal.io.remote import RemoteFile
 from polycal.storage.damage import UnreachableError
 
 pa = pytest.importorskip("pyarrow")
@@ -81,7 +81,7 @@ def test_few_columns_need_no_file(tmp_path, opened):
 PEAKS = """
 import sys
 from pathlib import Path
-from polycal.io._parquet import open_parquet
+from polycal.io.parquet_batches import open_parquet
 
 for n_columns, room in ((1, None), (600, 8 << 20), (600, None)):
     with open_parquet(Path(sys.argv[1]), room) as parquet:
@@ -160,7 +160,7 @@ def test_short_cells_of_csv_are_counted(tmp_path, monkeypatch):
     # As many bytes for a cell as let the file just fit, or just not.
     most = (512 << 20) // 2 // 9003
     for cell, fits in ((most, True), (most + 1, False)):
-        monkeypatch.setattr("polycal.io._chunk_readers._CSV_CELL", cell)
+        monkeypatch.setattr("polycal.io.csv_table._CELL", cell)
         for place in (path, f"file://{path}"):
             if fits:
                 assert open_predictions(place, memory="512MiB").n_classes == 2

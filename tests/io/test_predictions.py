@@ -113,9 +113,9 @@ def test_nothing_invalid_is_written(path, y_true, y_proba, options, message):
 WRITERS = {
     ".npz": ("numpy", "savez"),
     ".npy": ("numpy", "save"),
-    ".csv": ("polycal.io._csv", "_shortest"),
-    ".parquet": ("polycal.io._arrow", "_batches"),
-    ".feather": ("polycal.io._arrow", "_batches"),
+    ".csv": ("polycal.io.csv_table", "_shortest"),
+    ".parquet": ("polycal.io.parquet", "batches_of"),
+    ".feather": ("polycal.io.arrow", "batches_of"),
 }
 
 

@@ -17,11 +17,10 @@ from scipy.sparse import csr_array
 
 import polycal as pc
 from polycal.cli.inputs import shown
-from polycal.io._parquet import open_parquet, runs_of_groups
-from polycal.io._remote import RemoteFile, hide_secrets, is_url
-from polycal.io._urls import url_of
 from polycal.io.chunks import open_predictions
 from polycal.io.lists import open_lists, read_lists, write_lists
+from polycal.io.parquet_batches import open_parquet
+from polycal.io.remote import RemoteFile, hide_secrets, is_url, url_of
 from polycal.sparse import sparse_sample
 
 pa = pytest.importorskip("pyarrow")
@@ -249,14 +248,17 @@ def test_runs_of_groups_fill_the_room(tmp_path):
     table = pa.table({"a.b": np.arange(100.0), "l": [[1.0, 2.0]] * 100})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=10, compression="none", use_dictionary=False)
     metadata = pq.read_metadata(tmp_path / "a.parquet")
-    sizes = [metadata.row_group(i).column(0).total_compressed_size for i in range(10)]
-    runs = list(runs_of_groups(metadata, ["a.b"], 3 * sizes[0]))
-    assert [groups for groups, _ in runs] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
-    assert [size for _, size in runs] == [3 * sizes[0]] * 3 + [sizes[9]]
-    both = list(runs_of_groups(metadata, None, 1))
-    assert [groups for groups, _ in both] == [[i] for i in range(10)]
-    lists = list(runs_of_groups(metadata, ["l"], 1))
-    assert sum(s for _, s in both) == sum(s for _, s in lists) + sum(sizes)
+    # A number, and its position in a dictionary.
+    size = 10 * (8 + 4)
+    assert metadata.row_group(0).column(0).total_uncompressed_size <= 2 * size
+    with open_parquet(tmp_path / "a.parquet", 3 * size) as parquet:
+        runs = list(parquet.runs(["a.b"], range(10)))
+        assert runs == [([0, 1, 2], 3 * size), ([3, 4, 5], 3 * size), ([6, 7, 8], 3 * size), ([9], size)]
+    with open_parquet(tmp_path / "a.parquet", 1) as parquet:
+        both, lists = (list(parquet.runs(columns, range(10))) for columns in (None, ["l"]))
+        assert [groups for groups, _ in both] == [[i] for i in range(10)]
+        # Lists may have all bytes of their group.
+        assert both == lists == [([i], metadata.row_group(i).total_byte_size) for i in range(10)]
 
 
 def test_a_corrupt_file_is_named_by_its_url(folder, memory):
@@ -290,7 +292,7 @@ def test_what_is_missing_is_said(tmp_path, memory, serve):
     with pytest.raises(OSError, match=r"what://x\.parquet: cannot be reached .*Protocol not known: what"):
         open_predictions("what://x.parquet")
     np.save(tmp_path / "a.npy", np.ones((2, 2)))
-    with pytest.raises(ValueError, match=r"a\.npy.* mapped into memory.*write Parquet"):
+    with pytest.raises(ValueError, match=r"a\.npy.* must be on this machine.*write Parquet"):
         open_predictions(f"file://{tmp_path}/a.npy")
 
 

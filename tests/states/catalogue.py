@@ -4,11 +4,12 @@ import numpy as np
 from tests.reference_lists import truncated
 
 from polycal.families.questions import SubsetWitness
+from polycal.inference.certificate import Reading
 from polycal.kernels.kernels import Multinomial
 from polycal.measures.smooth import LipschitzFunction
 from polycal.states.certificate import CertificateState, ReadingState
 from polycal.states.kernel import KernelState
-from polycal.states.questions import ClassesState, QuestionState
+from polycal.states.questions import ClassesState, QuestionState, QuestionSummary
 from polycal.states.rows import SketchState
 from polycal.states.sums import BinnedState, ScoreState
 
@@ -55,14 +56,11 @@ def numbers(state):
             parts = [result.confidence, *result.classes]
             return np.concatenate([[c.error("l1"), c.error("max"), *c.mass, *c.count] for c in parts])
         case QuestionState():
-            ends = result.low, result.high, result.unknown, result.bound
-            return np.array([result.value, *ends, result.predicted, result.frequency, result.chance])
+            return np.array([result.value, result.bound, result.predicted, result.frequency, result.chance])
         case ReadingState():
-            return np.array([result.predicted, result.observed, result.share, result.doubt])
+            return np.array([result.predicted, result.observed, result.share])
         case ClassesState():
-            return np.array(
-                [[q.low, q.high, q.value, q.bound, q.predicted, q.frequency] for q in result]
-            ).ravel()
+            return np.array([[q.value, q.bound, q.predicted, q.frequency] for q in result]).ravel()
         case CertificateState():
             return np.array([result.estimate, result.lower_bound, result.p_value, result.std_error])
         case SketchState():
@@ -72,3 +70,21 @@ def numbers(state):
             at = np.random.default_rng(9).dirichlet(np.ones(state.n_classes), 8)
             return np.append(result.evaluate(at).ravel(), result.amplification)
     raise TypeError(state)
+
+
+def doubts(state):
+    """What a state says of what lists hide, as one flat array."""
+    match state.finish():
+        case QuestionSummary() as one:
+            return np.array([one.low, one.high, one.unknown])
+        case (QuestionSummary(), *_) as summaries:
+            return np.array([[one.low, one.high, one.unknown] for one in summaries]).ravel()
+        case Reading() as reading:
+            return np.array([reading.doubt])
+        case _:
+            return np.zeros(0)
+
+
+def everything(state):
+    """Both."""
+    return np.concatenate([numbers(state), doubts(state)])

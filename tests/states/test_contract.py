@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference_lists import truncated
-from tests.states.catalogue import LISTED, MAKERS, numbers
+from tests.states.catalogue import LISTED, MAKERS, everything
 from tests.strategies import samples
 
 import polycal as pc
-from polycal.states.base import State, rebuild_state
+from polycal.states.base import State
 from polycal.states.questions import ClassesState, QuestionState
+from polycal.storage.model import save_object
 
 EVERY = MAKERS | LISTED
 every_state = pytest.mark.parametrize("name", EVERY)
@@ -54,7 +55,7 @@ def test_any_chunks_in_any_order_of_merging_give_the_whole(name, data, cuts, int
     whole = feed(EVERY[name](k), data, 0, n)
     assert merged.n_samples == whole.n_samples == n
     assert merged.total_weight == pytest.approx(whole.total_weight)
-    np.testing.assert_allclose(numbers(merged), numbers(whole), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(everything(merged), everything(whole), rtol=1e-7, atol=1e-9)
 
 
 @every_state
@@ -66,9 +67,9 @@ def test_save_and_load_in_the_middle(name, tmp_path):
     assert isinstance(again, State)
     assert type(again) is type(state)
     assert again.parameters() == state.parameters()
-    expected = numbers(feed(state, data, 17, 30))
-    np.testing.assert_array_equal(numbers(feed(again, data, 17, 30)), expected)
-    np.testing.assert_allclose(numbers(again.copy().merge(EVERY[name](3))), expected)
+    expected = everything(feed(state, data, 17, 30))
+    np.testing.assert_array_equal(everything(feed(again, data, 17, 30)), expected)
+    np.testing.assert_allclose(everything(again.copy().merge(EVERY[name](3))), expected)
 
 
 @every_state
@@ -77,8 +78,8 @@ def test_a_fresh_state_is_saved_and_merged_as_nothing(name, tmp_path):
     EVERY[name](3).save(tmp_path / "fresh.polycal")
     fresh = pc.load(tmp_path / "fresh.polycal")
     full = feed(EVERY[name](3), data, 0, 30)
-    np.testing.assert_allclose(numbers(fresh.merge(full)), numbers(full))
-    np.testing.assert_allclose(numbers(full.copy().merge(EVERY[name](3))), numbers(full))
+    np.testing.assert_allclose(everything(fresh.merge(full)), everything(full))
+    np.testing.assert_allclose(everything(full.copy().merge(EVERY[name](3))), everything(full))
 
 
 @every_state
@@ -87,7 +88,7 @@ def test_finish_leaves_the_state_as_it_is(name):
     state = feed(EVERY[name](3), data, 0, 12)
     state.finish()
     np.testing.assert_allclose(
-        numbers(feed(state, data, 12, 30)), numbers(feed(EVERY[name](3), data, 0, 30)), atol=1e-12
+        everything(feed(state, data, 12, 30)), everything(feed(EVERY[name](3), data, 0, 30)), atol=1e-12
     )
 
 
@@ -95,10 +96,10 @@ def test_finish_leaves_the_state_as_it_is(name):
 def test_empty_chunks_and_rows_without_weight_change_nothing(name):
     data = labels, proba, _ = in_form(name, small_sample())
     state = feed(EVERY[name](3), data, 0, 30)
-    expected = numbers(state)
+    expected = everything(state)
     state.update([], proba[:0])
     state.update(labels[:4], proba[:4], np.zeros(4))
-    np.testing.assert_allclose(numbers(state), expected, atol=1e-12)
+    np.testing.assert_allclose(everything(state), expected, atol=1e-12)
     assert state.n_samples == 34
 
 
@@ -151,9 +152,11 @@ def test_bad_rows_are_refused_by_the_gate():
         MAKERS["scores"](2).update([0], [[0.2, 0.8]], first_row=-1)
 
 
-def test_a_damaged_state_is_refused():
+def test_a_damaged_state_is_refused(tmp_path):
+    path = tmp_path / "a.polycal"
+    save_object(path, {"is": "state/no such"}, {})
     with pytest.raises(ValueError, match="cannot be read as a state"):
-        rebuild_state({"family": "no such"}, {})
+        pc.load(path)
 
 
 def test_states_print():

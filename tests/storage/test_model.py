@@ -8,18 +8,19 @@ from polycal.storage.archive import read_arrays, write_arrays
 from polycal.storage.model import FORMAT, load_object, save_object
 
 ARRAYS = {"weights": np.arange(6.0).reshape(2, 3), "names": np.array(["a", "ü"]), "flags": np.array([True])}
+TREE = {"is": "thing/any", "degree": 2, "names": ["<b>", "ü"]}
 
 
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "thing.polycal"
-    save_object(path, "thing", {"degree": 2, "names": ["<b>", "ü"]}, ARRAYS)
+    save_object(path, TREE, ARRAYS)
     return path
 
 
 def test_roundtrip(path):
-    kind, meta, arrays = load_object(path)
-    assert (kind, meta) == ("thing", {"degree": 2, "names": ["<b>", "ü"]})
+    tree, arrays = load_object(path)
+    assert tree == TREE
     assert arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(arrays[name], array)
@@ -47,10 +48,16 @@ def test_a_changed_array_is_refused(path):
         load_object(path)
 
 
-@pytest.mark.parametrize("wrong", [{"kind": 3}, {"meta": []}, {"format": "1"}])
+@pytest.mark.parametrize("wrong", [{"format": "2"}, {"format": 1}, {"format": 1, "kind": 3, "meta": {}}])
 def test_a_wrong_header_is_refused(path, wrong):
     rewrite(path, **wrong)
     with pytest.raises(ValueError, match="cannot be read as a file saved by polycal"):
+        load_object(path)
+
+
+def test_a_changed_header_is_refused(path):
+    rewrite(path, object=TREE | {"degree": 3})
+    with pytest.raises(ValueError, match="checksum does not fit"):
         load_object(path)
 
 
@@ -87,16 +94,16 @@ def test_every_flipped_byte_is_noticed_or_harmless(path):
         damaged[position] ^= 0x10
         path.write_bytes(bytes(damaged))
         try:
-            kind, meta, arrays = load_object(path)
+            tree, arrays = load_object(path)
         except (ValueError, MemoryError):
             continue
-        assert (kind, meta["degree"]) == ("thing", 2)
+        assert tree == TREE
         np.testing.assert_array_equal(arrays["weights"], ARRAYS["weights"])
 
 
 def test_missing_folders_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
-        save_object(tmp_path / "nowhere" / "x.polycal", "thing", {}, {})
+        save_object(tmp_path / "nowhere" / "x.polycal", {}, {})
 
 
 def test_the_file_is_a_plain_archive(path):

@@ -63,20 +63,26 @@ def list_flip_gains(
 @njit(cache=True, nogil=True)
 def add_outer(matrix, indptr, indices, values, likeness):
     """Add ``sum_i values_ij likeness_i`` to row j of the matrix."""
+    n_rows, n_landmarks = matrix.shape
+    if likeness.shape[1] != n_landmarks or (indices.size > 0 and indices.max() >= n_rows):
+        raise ValueError("the matrix does not fit the lists and landmarks")
     for i in range(indptr.size - 1):
         for e in range(indptr[i], indptr[i + 1]):
-            for d in range(likeness.shape[1]):
+            for d in range(n_landmarks):
                 matrix[indices[e], d] += values[e] * likeness[i, d]
 
 
 @njit(cache=True, nogil=True)
 def entry_products(indptr, indices, likeness, coefficients):
     """``<likeness_i, coefficients_j>`` for every entry (i, j)."""
+    n_rows, n_landmarks = coefficients.shape
+    if likeness.shape[1] != n_landmarks or (indices.size > 0 and indices.max() >= n_rows):
+        raise ValueError("the coefficients do not fit the lists and landmarks")
     out = np.zeros(indices.size)
     for i in range(indptr.size - 1):
         for e in range(indptr[i], indptr[i + 1]):
             total = 0.0
-            for d in range(likeness.shape[1]):
+            for d in range(n_landmarks):
                 total += likeness[i, d] * coefficients[indices[e], d]
             out[e] = total
     return out

@@ -27,7 +27,10 @@ def top_classes(proba):
 @njit(cache=True, nogil=True)
 def subset_sums(proba, members):
     """The sum of each row over some classes, as float64 and at most 1."""
-    n = proba.shape[0]
+    n, k = proba.shape
+    for c in members:
+        if c < 0 or c >= k:
+            raise ValueError("a member is not one of the classes")
     total = np.empty(n)
     for i in range(n):
         row = 0.0

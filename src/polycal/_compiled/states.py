@@ -22,6 +22,8 @@ def add_to_bins(predicted, answer, weight, edges, table):
     The answer to question j is "yes" on the rows with ``answer == j``.
     """
     n, n_questions = predicted.shape
+    if table.shape != (n_questions, edges.size - 1, 4):
+        raise ValueError("the table does not fit the questions and bins")
     for i in range(n):
         w = weight[i]
         if w == 0.0:
@@ -47,6 +49,8 @@ def add_to_cells(predicted, answer, weight, cells, totals):
     """
     n, n_questions = predicted.shape
     m = cells.shape[1]
+    if m == 0 or cells.shape != (n_questions, m, 2) or totals.shape != (n_questions, 3):
+        raise ValueError("the cells do not fit the questions")
     for i in range(n):
         w = weight[i]
         if w == 0.0:

@@ -9,7 +9,10 @@ from polycal._compiled.smooth import cumulative_residual, nearest_monotone, opti
 @njit(cache=True, nogil=True)
 def subset_sums(matrix, members):
     """The sum of the member columns of each row, in float64."""
-    n = matrix.shape[0]
+    n, k = matrix.shape
+    for j in members:
+        if j < 0 or j >= k:
+            raise ValueError("a member is not one of the classes")
     total = np.zeros(n)
     for i in range(n):
         for j in members:

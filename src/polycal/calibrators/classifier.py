@@ -17,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from polycal._containers import to_numpy
 from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_weight
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.calibrators.kernel import KernelCalibrator
 from polycal.steps import Log, Softmax
 
 
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A classifier whose probabilities are calibrated on predictions it made for rows it had not seen.
+    """A classifier whose probabilities are calibrated on held-out predictions.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         folds by default). With "prefit", or an estimator in scikit-learn's ``FrozenEstimator``, the classifier is
         fitted already, and all rows go to the calibrator; they must not be those it was fitted on.
     n_jobs : int, optional
-        Folds fitted at the same time.
+        Folds fitted at the same time, and threads of the calibrator when it predicts; None is one.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Calibrated probabilities, of shape (n_samples, n_classes), in the order of ``classes_``."""
         check_is_fitted(self)
         proba = _scores(self.estimator_, X, self.classes_)
-        calibrated: Floats = self.calibrator_.predict_proba(self._calibrator_input(proba))
+        calibrated: Floats = self.calibrator_.predict_proba(self._calibrator_input(proba), n_jobs=self.n_jobs)
         return calibrated
 
     def predict(self, X: Any) -> NDArray[Any]:

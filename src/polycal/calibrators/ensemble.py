@@ -1,15 +1,16 @@
-"""Ensemble temperature scaling: tempered, raw and uniform predictions in a mixture."""
+"""Ensemble temperature scaling: tempered, unchanged and uniform predictions in a mixture."""
 
 from typing import ClassVar
 
 import numpy as np
 
 from polycal._typing import Float64s
-from polycal.calibrators._base import Calibrator
-from polycal.calibrators._likelihood import log_proba, minimise
+from polycal.calibrators.base import Calibrator
+from polycal.calibrators.loss import log_proba, tempered_at_label, working_dtype
+from polycal.calibrators.optimise import scipy_lbfgs
 from polycal.calibrators.temperature import fit_inverse_temperature, temperature_steps
-from polycal.sample import Sample, row_blocks
-from polycal.steps import FLOOR, Affine, Program, Softmax, Sum
+from polycal.sample import Sample
+from polycal.steps import FLOOR, Affine, Program, Sum
 
 # Where T is tried first: from a twentieth to twenty times that of temperature scaling.
 _GRID = np.linspace(-3.0, 3.0, 13)
@@ -18,7 +19,7 @@ _POLISHED = 3
 
 
 class EnsembleTemperatureScaling(Calibrator):
-    r"""Mix tempered, raw and uniform predictions: :math:`w_1\,\mathrm{softmax}(\log v / T) + w_2 v + w_3 / k`.
+    r"""Mix tempered, unchanged and uniform predictions: :math:`w_1\,\mathrm{softmax}(\log v / T) + w_2 v + w_3 / k`.
 
     Keeps the ranking of the classes. The uniform part is what predictions with exact zeros need.
 
@@ -54,7 +55,7 @@ class EnsembleTemperatureScaling(Calibrator):
     np.float64(1.0)
     """
 
-    kind: ClassVar[str] = "ensemble_temperature"
+    family: ClassVar[str] = "ensemble_temperature"
     saved_attributes: ClassVar[tuple[str, ...]] = ("temperature_", "weights_")
     temperature_: float
     weights_: Float64s
@@ -76,10 +77,11 @@ class _Mixture:
     """The log loss of the mixture, as a function of log(1/T) and the weights."""
 
     def __init__(self, sample: Sample) -> None:
-        self.logs, self.labels, self.mass = log_proba(sample), sample.labels, sample.mass
-        self.start = float(np.log(fit_inverse_temperature(sample, self.logs)))
+        logs, self.labels, self.mass = log_proba(sample), sample.labels, sample.mass
+        self.start = float(np.log(fit_inverse_temperature(sample, logs)))
+        self.logs = logs.astype(working_dtype(sample))
         at_label = sample.proba[np.arange(sample.n_samples), sample.labels].astype(np.float64)
-        self.raw = np.column_stack([at_label, np.full(sample.n_samples, 1.0 / sample.n_classes)])
+        self.others = np.column_stack([at_label, np.full(sample.n_samples, 1.0 / sample.n_classes)])
 
     def fit(self) -> tuple[float, Float64s]:
         """The best log(1/T) and weights found."""
@@ -90,13 +92,14 @@ class _Mixture:
 
     def _polish(self, start: Float64s) -> tuple[float, Float64s]:
         """Descend from log(1/T) and weights to the nearest minimum; its loss, and where it is."""
-        point = minimise(self._joint, start, np.ones(4), np.array([-np.inf, 0.0, 0.0, 0.0]))
+        point = scipy_lbfgs(self._joint, start, np.ones(4), np.array([-np.inf, 0.0, 0.0, 0.0]))
         return self._joint(point)[0], point
 
     def _fit_weights(self, log_inverse: float) -> tuple[float, Float64s]:
         """The loss of the best weights for one log(1/T), and both."""
-        components = np.column_stack([self._tempered(log_inverse)[0], self.raw])
-        weights = minimise(
+        tempered, _ = tempered_at_label(self.logs, self.labels, float(np.exp(log_inverse)))
+        components = np.column_stack([tempered, self.others])
+        weights = scipy_lbfgs(
             lambda point: _penalised_loss(components, self.mass, point)[:2],
             np.full(3, 1.0 / 3.0),
             np.ones(3),
@@ -106,23 +109,11 @@ class _Mixture:
 
     def _joint(self, point: Float64s) -> tuple[float, Float64s]:
         """Loss and gradient by log(1/T) and the weights."""
-        tempered, slope = self._tempered(point[0])
-        components = np.column_stack([tempered, self.raw])
+        tempered, slope = tempered_at_label(self.logs, self.labels, float(np.exp(point[0])))
+        components = np.column_stack([tempered, self.others])
         loss, gradient, mixed = _penalised_loss(components, self.mass, point[1:])
         by_inverse = -float((self.mass / mixed) @ slope) * point[1]
         return loss, np.array([by_inverse, *gradient])
-
-    def _tempered(self, log_inverse: float) -> tuple[Float64s, Float64s]:
-        """The tempered prediction for each label, and its derivative by log(1/T)."""
-        inverse = float(np.exp(log_inverse))
-        value, slope = np.empty(self.labels.size), np.empty(self.labels.size)
-        for rows in row_blocks(*self.logs.shape):
-            logits: Float64s = self.logs[rows].astype(np.float64) * inverse
-            proba = Softmax()(logits)
-            at = np.arange(proba.shape[0]), self.labels[rows]
-            value[rows] = proba[at]
-            slope[rows] = proba[at] * (logits[at] - np.einsum("ij,ij->i", proba, logits))
-        return value, slope
 
 
 def _penalised_loss(

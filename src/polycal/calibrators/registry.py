@@ -1,13 +1,12 @@
-"""Calibrators by name, as the command line gives them."""
+"""Calibrators by name. The command lists the names without importing the calibrators."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from polycal.calibrators._base import Calibrator
+    from polycal.calibrators.base import Calibrator
 
-# Module and class of those that need no arguments: the command lists them without importing them. "identity" is what
-# the others are compared with.
+# Module and class of those that need no arguments. "identity" is what the others are compared with.
 CALIBRATORS = {
     "kernel": ("kernel", "KernelCalibrator"),
     "audited": ("audited", "AuditedCalibrator"),
@@ -15,11 +14,11 @@ CALIBRATORS = {
     "ensemble-temperature": ("ensemble", "EnsembleTemperatureScaling"),
     "vector": ("vector", "VectorScaling"),
     "matrix": ("matrix", "MatrixScaling"),
-    "dirichlet": ("dirichlet", "DirichletCalibrator"),
-    "isotonic": ("isotonic", "IsotonicCalibrator"),
-    "beta": ("beta", "BetaCalibrator"),
-    "histogram": ("histogram", "HistogramCalibrator"),
-    "identity": ("identity", "IdentityCalibrator"),
+    "dirichlet": ("matrix", "DirichletCalibrator"),
+    "isotonic": ("one_vs_rest", "IsotonicCalibrator"),
+    "beta": ("one_vs_rest", "BetaCalibrator"),
+    "histogram": ("one_vs_rest", "HistogramCalibrator"),
+    "identity": ("base", "IdentityCalibrator"),
 }
 
 
@@ -33,8 +32,14 @@ def make_calibrator(name: str, seed: int = 0) -> "Calibrator":
     """
     if name not in CALIBRATORS:
         raise ValueError(f"method {name!r} is not one of {', '.join(CALIBRATORS)}.")
-    module, family = CALIBRATORS[name]
-    calibrator: Calibrator = getattr(import_module(f"polycal.calibrators.{module}"), family)()
+    calibrator = find_class(name)()
     if "random_state" in calibrator.get_params(deep=False):
         calibrator.set_params(random_state=seed)
     return calibrator
+
+
+def find_class(name: str) -> "type[Calibrator]":
+    """The class of that name."""
+    module, family = CALIBRATORS[name]
+    found: type[Calibrator] = getattr(import_module(f"polycal.calibrators.{module}"), family)
+    return found

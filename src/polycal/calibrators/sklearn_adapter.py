@@ -10,7 +10,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_choice
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.sample import Sample
 from polycal.steps import Log, Normalise, Program, Step
 
@@ -49,7 +49,7 @@ class SklearnCalibrator(Calibrator):
     (1, 2)
     """
 
-    kind: ClassVar[str] = "sklearn"
+    family: ClassVar[str] = "sklearn"
     estimator_: Any
 
     def __init__(
@@ -108,7 +108,7 @@ def _weight_option(estimator: Any, sample: Sample) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Foreign(Step):
-    """A step that asks scikit-learn; it has no ``kind``, so it is neither saved nor exported."""
+    """A step that asks scikit-learn; it has no ``family``, so it is neither saved nor exported."""
 
     estimator: Any
     present: Ints

@@ -6,15 +6,14 @@ from typing import ClassVar
 import numpy as np
 
 from polycal._typing import Floats
-from polycal.calibrators._base import Calibrator
-from polycal.calibrators._likelihood import log_proba
-from polycal.sample import Sample, row_blocks, row_sums
+from polycal.calibrators.base import Calibrator
+from polycal.calibrators.loss import log_proba, losses_and_proba, to_residual
+from polycal.sample import Sample, row_blocks
 from polycal.steps import Affine, Log, Program, Softmax
 
 # Outside these the predictions are all but one-hot, or all but uniform.
 _COLDEST, _HOTTEST = 1e-2, 1e2
 _TOLERANCE = 1e-10
-_MAX_STEPS = 200
 
 
 class TemperatureScaling(Calibrator):
@@ -34,8 +33,8 @@ class TemperatureScaling(Calibrator):
 
     Notes
     -----
-    T minimises the (weighted) log loss within [0.01, 100]: a convex problem in 1/T, solved by Newton steps kept in
-    a bracket. Predictions below 2.2e-16 count as 2.2e-16. Cost: some ten passes, O(nk) each.
+    T minimises the (weighted) log loss within [0.01, 100]: a convex problem in 1/T, whose
+    derivative has one root. Predictions below 2.2e-16 count as 2.2e-16. Cost: some ten passes, O(nk) each.
 
     References
     ----------
@@ -49,7 +48,7 @@ class TemperatureScaling(Calibrator):
     array([[0.19, 0.81]])
     """
 
-    kind: ClassVar[str] = "temperature"
+    family: ClassVar[str] = "temperature"
     saved_attributes: ClassVar[tuple[str, ...]] = ("temperature_",)
     temperature_: float
 
@@ -67,36 +66,26 @@ def temperature_steps(temperature: float) -> Program:
 
 
 def fit_inverse_temperature(sample: Sample, logs: Floats) -> float:
-    """The 1/T of least log loss, by Newton's method on its derivative, bisecting where that leaves the bracket."""
-    low, high = 1.0 / _HOTTEST, 1.0 / _COLDEST
-    if _derivatives(sample, logs, high)[0] < 0.0:
-        return high
-    inverse = 1.0
-    for _ in range(_MAX_STEPS):
-        slope, curvature = _derivatives(sample, logs, inverse)
-        if slope == 0.0:
-            break
-        low, high = (inverse, high) if slope < 0.0 else (low, inverse)
-        newton = inverse - slope / curvature if curvature > 0.0 else low
-        # Geometric: the bracket spans powers of ten.
-        guess = newton if low < newton < high else math.sqrt(low * high)
-        inverse, before = guess, inverse
-        if abs(inverse - before) <= _TOLERANCE * before or high - low <= _TOLERANCE * high:
-            break
-    return inverse
+    """The 1/T of least log loss within the bounds: where its derivative changes sign, by SciPy's root finder."""
+    from scipy.optimize import toms748  # noqa: PLC0415 - slow to import
+
+    def slope(log_inverse: float) -> float:
+        return _slope(sample, logs, math.exp(log_inverse))
+
+    at_one = slope(0.0)
+    if at_one == 0.0:
+        return 1.0
+    bound = -math.log(_COLDEST if at_one < 0.0 else _HOTTEST)
+    if at_one * slope(bound) >= 0.0:
+        return math.exp(bound)
+    return math.exp(toms748(slope, min(0.0, bound), max(0.0, bound), xtol=_TOLERANCE, rtol=_TOLERANCE))
 
 
-def _derivatives(sample: Sample, logs: Floats, inverse: float) -> tuple[float, float]:
-    """First and second derivative of the log loss by 1/T: mean excess and mean variance of ``log v``."""
-    slope = curvature = 0.0
-    mass, labels = sample.mass, sample.labels
+def _slope(sample: Sample, logs: Floats, inverse: float) -> float:
+    """The derivative of the log loss by 1/T."""
+    slope, mass, labels = 0.0, sample.mass, sample.labels
     for rows in row_blocks(*logs.shape):
         block = logs[rows].astype(np.float64)
-        tilted = (block - block.max(axis=1, keepdims=True)) * inverse
-        np.exp(tilted, out=tilted)
-        total = row_sums(tilted)
-        mean = np.einsum("ij,ij->i", tilted, block) / total
-        block -= mean[:, None]
-        slope -= float(mass[rows] @ block[np.arange(mean.size), labels[rows]])
-        curvature += float(mass[rows] @ (np.einsum("ij,ij,ij->i", tilted, block, block) / total))
-    return slope, curvature
+        _, proba = losses_and_proba(inverse * block, labels[rows])
+        slope += float(np.vdot(to_residual(proba, labels[rows], mass[rows]), block))
+    return slope

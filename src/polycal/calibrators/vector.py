@@ -6,8 +6,9 @@ import numpy as np
 
 from polycal._typing import Float64s, Floats
 from polycal._validation import check_real
-from polycal.calibrators._base import Calibrator
-from polycal.calibrators._likelihood import log_proba, loss_and_residual, minimise, spreads, total_weight
+from polycal.calibrators.base import Calibrator
+from polycal.calibrators.loss import curvature, log_proba, losses_and_proba, to_residual, total_weight
+from polycal.calibrators.optimise import scipy_lbfgs
 from polycal.calibrators.temperature import fit_inverse_temperature
 from polycal.sample import Sample, row_blocks
 from polycal.steps import Affine, Log, Program, Softmax
@@ -21,7 +22,7 @@ class VectorScaling(Calibrator):
     Parameters
     ----------
     ridge : float
-        Strength of the pull towards temperature scaling; 0 is none, and leaves the bias of a class that does not
+        Penalty, which pulls towards temperature scaling; 0 is none, and leaves the bias of a class that does not
         occur without a limit.
     from_logits : bool
         The predictions are logits.
@@ -34,7 +35,7 @@ class VectorScaling(Calibrator):
     Notes
     -----
     Minimises :math:`\sum_i w_i \ell_i + \frac{\lambda}{2} \big(\|a - \beta 1\|^2 + \|b\|^2\big)` over a, b and
-    :math:`\beta`, with log losses :math:`\ell_i` and the ridge :math:`\lambda`: a convex problem, solved by L-BFGS
+    :math:`\beta`, with log losses :math:`\ell_i` and the penalty :math:`\lambda`: a convex problem, solved by L-BFGS
     from the temperature-scaled predictions. Cost: O(nk) a step.
 
     References
@@ -49,7 +50,7 @@ class VectorScaling(Calibrator):
     (1, 2)
     """
 
-    kind: ClassVar[str] = "vector"
+    family: ClassVar[str] = "vector"
     saved_attributes: ClassVar[tuple[str, ...]] = ("scale_", "bias_")
     scale_: Float64s
     bias_: Float64s
@@ -59,12 +60,12 @@ class VectorScaling(Calibrator):
         self.from_logits = from_logits
 
     def _fit(self, sample: Sample) -> Program:
-        ridge = check_real(self.ridge, "ridge", low=0.0) / total_weight(sample)
-        self.scale_, self.bias_ = _fit_vector(sample, ridge)
+        penalty = check_real(self.ridge, "ridge", low=0.0) / total_weight(sample)
+        self.scale_, self.bias_ = _fit_vector(sample, penalty)
         return Log(), Affine(self.scale_, self.bias_), Softmax()
 
 
-def _fit_vector(sample: Sample, ridge: float) -> tuple[Float64s, Float64s]:
+def _fit_vector(sample: Sample, penalty: float) -> tuple[Float64s, Float64s]:
     """Scale and bias of least penalised log loss, per unit of weight."""
     logs, k = log_proba(sample), sample.n_classes
     inverse = fit_inverse_temperature(sample, logs)
@@ -72,13 +73,13 @@ def _fit_vector(sample: Sample, ridge: float) -> tuple[Float64s, Float64s]:
     def objective(point: Float64s) -> tuple[float, Float64s]:
         own = point[1:].reshape(2, k)
         loss, gradient = _loss(sample, logs, point[0] + own[0], own[1])
-        full = np.concatenate([[gradient[0].sum()], (gradient + ridge * own).ravel()])
-        return loss + 0.5 * ridge * float(own.ravel() @ own.ravel()), full
+        full = np.concatenate([[gradient[0].sum()], (gradient + penalty * own).ravel()])
+        return loss + 0.5 * penalty * float(own.ravel() @ own.ravel()), full
 
-    curvature = _curvature(sample, logs, inverse)
-    sizes = np.concatenate([[curvature[0].sum()], (curvature + ridge).ravel()])
+    diagonal = _diagonal(sample, logs, inverse)
+    sizes = np.concatenate([[diagonal[0].sum()], (diagonal + penalty).ravel()])
     start = np.concatenate([[inverse], np.zeros(2 * k)])
-    point = minimise(objective, start, sizes)
+    point = scipy_lbfgs(objective, start, sizes)
     return point[0] + point[1 : k + 1], point[k + 1 :]
 
 
@@ -86,20 +87,20 @@ def _loss(sample: Sample, logs: Floats, scale: Float64s, bias: Float64s) -> tupl
     """Log loss, and its gradient by scale and bias, as two rows."""
     loss, gradient, mass = 0.0, np.zeros((2, scale.size)), sample.mass
     for rows in row_blocks(*logs.shape):
-        logits = logs[rows] * scale
-        logits += bias
-        part, residual = loss_and_residual(logits, sample.labels[rows], mass[rows])
-        loss += part
+        losses, proba = losses_and_proba(logs[rows] * scale + bias, sample.labels[rows])
+        loss += float(mass[rows] @ losses)
+        residual = to_residual(proba, sample.labels[rows], mass[rows])
         gradient[0] += np.einsum("ij,ij->j", residual, logs[rows])
         gradient[1] += np.einsum("ij->j", residual)
     return loss, gradient
 
 
-def _curvature(sample: Sample, logs: Floats, inverse: float) -> Float64s:
+def _diagonal(sample: Sample, logs: Floats, inverse: float) -> Float64s:
     """The diagonal of the Hessian by scale and bias, as two rows, at temperature scaling."""
     diagonal, mass = np.zeros((2, sample.n_classes)), sample.mass
-    for rows, spread in spreads(logs, inverse):
-        weighted = spread * mass[rows, None]
-        diagonal[0] += np.einsum("ij,ij,ij->j", weighted, logs[rows], logs[rows])
-        diagonal[1] += np.einsum("ij->j", weighted)
+    for rows in row_blocks(*logs.shape):
+        _, proba = losses_and_proba(inverse * logs[rows].astype(np.float64), sample.labels[rows])
+        spread = curvature(proba, mass[rows])
+        diagonal[0] += np.einsum("ij,ij,ij->j", spread, logs[rows], logs[rows])
+        diagonal[1] += np.einsum("ij->j", spread)
     return diagonal

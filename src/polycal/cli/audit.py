@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import polycal as pc
-from polycal.cli.inputs import STDIN, is_stream, read_calibrator, read_sample, readable_files, shown
+from polycal.cli.inputs import STDIN, read_calibrator, readable_files, shown, usable_memory
 from polycal.cli.options import (
     AlphaOption,
     FilesArgument,
@@ -22,7 +22,8 @@ from polycal.cli.options import (
 )
 from polycal.cli.output import FOUND, print_audit, working
 from polycal.families.defaults import parse_notion
-from polycal.io._remote import hide_secrets
+from polycal.io.remote import hide_secrets
+from polycal.storage.atomic import check_writable
 
 HtmlOption = Annotated[
     Path | None,
@@ -50,7 +51,11 @@ FailOption = Annotated[
 ]
 MemoryOption = Annotated[
     str | None,
-    typer.Option("--memory", metavar="SIZE", help="Read in chunks and use no more than this, such as 1GiB."),
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="Use no more than this, such as 1GiB; by default half of the machine's. The result is the same.",
+    ),
 ]
 SchedulerOption = Annotated[
     str | None,
@@ -84,21 +89,21 @@ def audit(
 
     **Example:** polycal audit preds.npz --groups groups.yaml --part evaluation --html report.html
     """
-    common = {
+    for page in (html, markdown):
+        if page is not None:
+            check_writable(page)
+    options = {
+        "notions": [parse_notion(text) for text in notion] if notion else None,
         "groups": None if groups is None else pc.read_groups(groups),
+        "calibrator": None if calibrator is None else read_calibrator(calibrator),
         "alpha": alpha,
+        "part": part,
+        "memory": memory or usable_memory(),
         "random_state": seed,
         "n_jobs": jobs,
     }
-    if memory is not None or scheduler is not None or is_stream(files):
-        if notion or calibrator is not None:
-            raise ValueError(
-                "--notion and --calibrator are for one file that fits into memory; leave them out."
-            )
-        with working(f"auditing {shown(files)} in chunks", quiet=quiet):
-            result = _audit_stream(files, scheduler, common | {"part": part, "memory": memory or "1GiB"})
-    else:
-        result = _audit_file(files[0], part, notion, calibrator, common, quiet=quiet)
+    with working(f"auditing {shown(files)}", quiet=quiet):
+        result = _audit(files, scheduler, options)
     name = shown(files)
     named = name if part == "all" else f"{name}, {part} rows"
     for path, write in ((html, result.to_html), (markdown, result.to_markdown)):
@@ -110,33 +115,14 @@ def audit(
         raise typer.Exit(FOUND)
 
 
-def _audit_file(
-    file: str, part: str, notion: list[str] | None, calibrator: Path | None, common: Any, *, quiet: bool
-) -> "pc.Audit":
-    """One file, in memory."""
-    notions = [parse_notion(text) for text in notion] if notion else None
-    model = None if calibrator is None else read_calibrator(calibrator)
-    sample = read_sample(file, part)
-    with working(f"auditing {sample.n_samples:,} rows of {sample.n_classes} classes", quiet=quiet):
-        return pc.audit(
-            sample.labels,
-            sample.proba,
-            notions=notions,
-            calibrator=model,
-            sample_weight=sample.sample_weight,
-            class_names=sample.class_names,
-            **common,
-        )
-
-
-def _audit_stream(files: list[str], scheduler: str | None, common: Any) -> "pc.Audit":
-    """Many files or large ones, in chunks: here, or where a scheduler sends the work."""
+def _audit(files: list[str], scheduler: str | None, options: Any) -> "pc.Audit":
+    """Files of any number and size: here, or where a scheduler sends the work."""
     if scheduler is None:
         with readable_files(files) as copied:
-            return pc.audit_stream(copied, **common)
+            return pc.audit_stream(copied, **options)
     if STDIN in files:
         raise ValueError("workers cannot read standard input; give --scheduler files that they see.")
-    return pc.distributed.audit(files, client=scheduler, **common)
+    return pc.distributed.audit(files, client=scheduler, **options)
 
 
 def _command() -> str:

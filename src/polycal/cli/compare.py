@@ -44,7 +44,7 @@ def compare(
 
     **Example:** polycal compare cal.npz test.npz --method kernel --method temperature
     """
-    from polycal._compare import compare_samples  # noqa: PLC0415 - slow to import
+    from polycal.compare import compare_samples  # noqa: PLC0415 - slow to import
 
     methods = {name: make_calibrator(name, seed) for name in (method or CALIBRATORS)}
     if evaluation is None:

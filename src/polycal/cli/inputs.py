@@ -1,14 +1,15 @@
 """Files that the subcommands read: predictions, also from standard input, and models."""
 
+import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import polycal as pc
-from polycal.io._places import is_pattern, place_of
+from polycal.io.paths import file_path
+from polycal.storage.atomic import temporary_folder
 
 STDIN = "-"
 # How each format starts; CSV is what starts otherwise.
@@ -21,14 +22,15 @@ def readable_file(path: str) -> Iterator[str]:
     if path != STDIN:
         yield path
         return
-    if sys.stdin.isatty():
+    # It is None where it was closed before the start.
+    if sys.stdin is None or sys.stdin.isatty():
         raise ValueError(
             "nothing is piped to standard input; give a file, or pipe one: polycal audit - < preds.npz"
         )
     start = sys.stdin.buffer.read(8)
     suffix = next((suffix for mark, suffix in _STARTS.items() if start.startswith(mark)), ".csv")
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, f"stdin{suffix}")
+    with temporary_folder() as folder:
+        copy = folder / f"stdin{suffix}"
         with copy.open("wb") as file:
             file.write(start)
             shutil.copyfileobj(sys.stdin.buffer, file)
@@ -42,9 +44,13 @@ def readable_files(files: list[str]) -> Iterator[list[str]]:
         yield [stack.enter_context(readable_file(file)) for file in files]
 
 
-def is_stream(files: list[str]) -> bool:
-    """Whether this is more than one file: several, a folder, or a pattern."""
-    return len(files) > 1 or place_of(files[0]).is_dir() or is_pattern(place_of(files[0]))
+def usable_memory() -> int:
+    """Bytes that a command may use unless told otherwise: half of the machine's memory, at least 1 GiB."""
+    try:
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        machine = 0
+    return max(1 << 30, machine // 2)
 
 
 def shown(files: list[str]) -> str:
@@ -54,8 +60,8 @@ def shown(files: list[str]) -> str:
 
 
 def _name_of(file: str) -> str:
-    place = place_of(file)
-    return place.name or str(place)
+    path = file_path(file)
+    return path.name or str(path)
 
 
 def read_sample(path: str, part: str) -> "pc.Sample":

@@ -11,6 +11,7 @@ from polycal.calibrators.registry import CALIBRATORS, make_calibrator
 from polycal.cli.inputs import read_sample
 from polycal.cli.options import FileArgument, JobsOption, JsonOption, PartOption, QuietOption, SeedOption
 from polycal.cli.output import print_json, threads, working
+from polycal.storage.atomic import check_writable
 
 OutOption = Annotated[
     Path, typer.Option("--out", metavar="MODEL", help="The file to write the calibrator to.")
@@ -40,7 +41,10 @@ def recalibrate(
     **Example:** polycal recalibrate cal.npz --out model.polycal
     """
     calibrator = make_calibrator(method, seed)
-    _check_folders(out, onnx)
+    # Before the fit, not after it.
+    for path in (out, onnx):
+        if path is not None:
+            check_writable(path)
     sample = read_sample(file, part)
     start = time.perf_counter()
     with working(f"fitting {method} on {sample.n_samples:,} rows", quiet=quiet), threads(jobs):
@@ -62,13 +66,6 @@ def recalibrate(
         print_json(summary)
     elif not quiet:
         Console(highlight=False).print(_words(summary), markup=False, soft_wrap=True)
-
-
-def _check_folders(*paths: Path | None) -> None:
-    """Before the fit, not after it."""
-    for path in paths:
-        if path is not None and not path.parent.is_dir():
-            raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
 
 
 def _words(summary: dict[str, Any]) -> str:

@@ -1,29 +1,35 @@
-"""The audit on Dask."""
+"""The audit on Dask: the same source, passes and result as everywhere, with partitions for chunks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import reduce
+from itertools import accumulate
 from typing import Any
 
-from polycal._audit.bundle import Bundle
-from polycal._audit.plan import make_plan
-from polycal._audit.result import Audit
-from polycal._audit.streamed import KERNEL, run_passes
-from polycal.distributed._dask import computing, dask, merged_as_tree
+from polycal.auditing.audit import audit_source, make_plan
+from polycal.auditing.passes import AnyPass, Pass
+from polycal.auditing.result import Audit
+from polycal.auditing.source import Source, gathered, held_rows
+from polycal.distributed._dask import Compute, computing, dask, merged_as_tree
 from polycal.distributed._partitions import Partition, Partitions, partitions_of
 from polycal.families.auditor import Auditor
+from polycal.families.notion import Notion
 from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles
-from polycal.io.predictions import Part
+from polycal.io.reader import Part
 from polycal.kernels.kernels import Kernel
+from polycal.sample import Sample
 
 
 def audit(
     data: Any,
     *,
     client: Any = None,
+    notions: Sequence[Notion] | None = None,
     auditors: Mapping[str, Auditor] | None = None,
     groups: Any = None,
-    kernel: Kernel = KERNEL,
+    calibrator: Any = None,
+    kernel: Kernel | None = None,
     alpha: float = 0.05,
     memory: int | str = DEFAULT_MEMORY,
     part: Part = "all",
@@ -41,7 +47,7 @@ def audit(
         arrays ``(y_true, y_proba)`` or ``(y_true, y_proba, sample_weight)``, cut along the rows.
     client : distributed.Client or str, optional
         A client, or the address of a scheduler. By default threads of this process.
-    auditors, groups, kernel, alpha, part, random_state
+    notions, auditors, groups, calibrator, kernel, alpha, part, random_state
         As for `audit_stream`.
     memory : int or str, default "1GiB"
         What each worker may use for chunks of files. A partition of a data frame or array is one chunk.
@@ -53,13 +59,14 @@ def audit(
     Returns
     -------
     Audit
-        That of `audit_stream`, with the same numbers for the same files.
+        That of `polycal.audit`, with the same numbers for the same rows.
 
     Notes
     -----
-    Each of the three passes of `audit_stream` is a graph: a task per partition updates a copy of the states, and a
-    tree of merges adds them up. Only finished sums and the sketch travel to the client. Tasks are pure functions of
-    their partition, so that those of a worker that dies are computed again elsewhere.
+    Rows that are few enough to be held (see `polycal.audit`) travel to the client. Of others, each of the three passes
+    is a graph: a task per partition updates a copy of the states, and a tree of merges adds them up; only finished
+    sums and the sketch travel. Tasks are pure functions of their partition, so that those of a worker that dies are
+    computed again elsewhere.
 
     Examples
     --------
@@ -72,24 +79,71 @@ def audit(
     10000
     """
     parts = partitions_of(data, memory, part, class_names)
-    plan = make_plan(parts.files, auditors, groups, kernel, alpha, random_state, n_jobs)
     with computing(client) as compute:
-        return run_passes(plan, lambda bundle: compute(shown_to_all(bundle, parts)))
+        source = DaskSource(parts, compute)
+        plan = make_plan(source, notions, auditors, groups, kernel, alpha, random_state, n_jobs)
+        return audit_source(source, plan, calibrator)
 
 
-def shown_to_all(bundle: Bundle, parts: Partitions) -> Any:
-    """The bundle after it was shown all partitions, delayed."""
-    # One node of the graph for all tasks: a bundle may hold megabytes.
-    template = dask().delayed(bundle, pure=False, traverse=False)
+@dataclass(eq=False)
+class DaskSource(Source):
+    """Rows in partitions that workers have or can read."""
+
+    parts: Partitions
+    compute: Compute
+
+    def __post_init__(self) -> None:
+        self.n_classes, self.class_names = self.parts.files.n_classes, self.parts.files.class_names
+        self.free_memory = self.parts.files.free_memory
+        self._counts: list[int] | None = None
+
+    def gather(self) -> Sample | None:
+        """The rows of all partitions, if there are few enough."""
+        if sum(self.counts()) > held_rows(self.n_classes):
+            return None
+        read = dask().delayed(_samples, pure=False)
+        pieces = self.compute(dask().delayed([read(self.parts.files, part) for part in self.parts.delayed]))
+        return gathered((sample for piece in pieces for sample in piece), self.n_classes)
+
+    def run(self, task: AnyPass, n_jobs: int | None) -> AnyPass:  # noqa: ARG002 - the cluster has workers of its own
+        """A task per partition, and a tree of merges."""
+        passed: AnyPass = self.compute(shown_to_all(task, self.parts, self.counts()))
+        return passed
+
+    def counts(self) -> list[int]:
+        """Rows of each partition; their numbers go on from one to the next."""
+        if self._counts is None:
+            count = dask().delayed(_count, pure=False)
+            self._counts = self.compute(
+                dask().delayed([count(self.parts.files, part) for part in self.parts.delayed])
+            )
+        return self._counts
+
+
+def shown_to_all(task: Pass, parts: Partitions, counts: Sequence[int]) -> Any:
+    """The pass after it was shown all partitions, delayed."""
+    # One node of the graph for all tasks: a pass may hold megabytes.
+    template = dask().delayed(task, pure=False, traverse=False)
     show = dask().delayed(_shown, pure=False)
-    seen = [show(template, parts.files, part, number) for number, part in enumerate(parts.delayed)]
+    firsts = accumulate(counts, initial=0)
+    seen = [
+        show(template, parts.files, part, first) for part, first in zip(parts.delayed, firsts, strict=False)
+    ]
     return merged_as_tree(_merged, seen)
 
 
-def _shown(template: Bundle, files: PredictionFiles, part: Partition, number: int) -> Bundle:
-    """A copy of the bundle that has seen one partition; tasks must leave their arguments as they are."""
-    return reduce(Bundle.absorb, part.chunks(files, number), deepcopy(template))
+def _shown(template: Pass, files: PredictionFiles, part: Partition, first_row: int) -> Pass:
+    """A copy of the pass that has seen one partition; tasks must leave their arguments as they are."""
+    return reduce(lambda task, chunk: task.absorb(chunk), part.chunks(files, first_row), deepcopy(template))
 
 
-def _merged(left: Bundle, right: Bundle) -> Bundle:
+def _merged(left: Pass, right: Pass) -> Pass:
     return deepcopy(left).merge(right)
+
+
+def _count(files: PredictionFiles, part: Partition) -> int:
+    return part.n_rows(files)
+
+
+def _samples(files: PredictionFiles, part: Partition) -> list[Sample]:
+    return [chunk.sample for chunk in part.chunks(files, 0)]

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
+# From a delayed value to the value.
+Compute = Callable[[Any], Any]
 
 
 class ClusterError(OSError):
@@ -24,7 +26,7 @@ def dask(module: str = "") -> Any:
 
 
 @contextmanager
-def computing(client: Any) -> Iterator[Callable[[Any], Any]]:
+def computing(client: Any) -> Iterator[Compute]:
     """A function that computes a delayed value: by a client, at an address, or by threads if neither is given."""
     if client is None:
         yield lambda value: dask().compute(value, scheduler="threads")[0]

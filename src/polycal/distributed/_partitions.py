@@ -12,13 +12,10 @@ import numpy as np
 from polycal._typing import Bools
 from polycal._validation import check_choice
 from polycal.distributed._dask import dask
-from polycal.io._chunk_readers import UnreadChunk, reader_of
-from polycal.io._files import ROWS_PER_FILE
-from polycal.io._places import Place
-from polycal.io._raw import RawPredictions
-from polycal.io._table import Columns, flags_from_codes, sort_columns
 from polycal.io.chunks import Chunk, PredictionFiles, opened_predictions, parse_memory
-from polycal.io.predictions import Part
+from polycal.io.columns import Columns, flags_from_codes, sort_columns
+from polycal.io.paths import FilePath
+from polycal.io.reader import PARTS, Part, RawPredictions, UnreadChunk, rows_of_part
 from polycal.storage.damage import named
 
 
@@ -41,13 +38,18 @@ class Partition(ABC):
         """Errors inside, which count the rows of one chunk, name the first of them."""
         return named(f"rows from {start}")
 
-    def chunks(self, files: PredictionFiles, number: int) -> Iterator[Chunk]:
-        """Its rows, checked, with their places in the whole data."""
+    @abstractmethod
+    def n_rows(self, files: PredictionFiles) -> int:
+        """How many rows it has."""
+
+    def chunks(self, files: PredictionFiles, first_row: int) -> Iterator[Chunk]:
+        """Its rows, checked, with their numbers in the whole data, of which the first is given."""
         with self.naming():
             for start, read in self.unread(files):
                 with self.naming_rows(start):
-                    chunk = files.checked(read(), number * ROWS_PER_FILE + start)
+                    chunk = files.checked(read(), first_row)
                 if chunk is not None:
+                    first_row += chunk.sample.n_samples
                     yield chunk
 
 
@@ -55,7 +57,7 @@ class Partition(ABC):
 class FilePartition(Partition):
     """A file that every worker can read."""
 
-    path: Place
+    path: FilePath
 
     def title(self) -> str:
         """The path or URL."""
@@ -63,7 +65,11 @@ class FilePartition(Partition):
 
     def unread(self, files: PredictionFiles) -> Iterator[UnreadChunk]:
         """The file in chunks."""
-        return reader_of(self.path, files.memory).unread_chunks(files.chunk_rows)
+        return files.reader(self.path).unread_chunks(files.chunk_rows)
+
+    def n_rows(self, files: PredictionFiles) -> int:
+        """As the file says."""
+        return files.n_rows(self.path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +87,14 @@ class ArrayPartition(Partition):
         """All rows at once."""
         yield 0, lambda: self.raw
 
+    def n_rows(self, files: PredictionFiles) -> int:
+        """The length of its arrays, or the number of their rows that are of the chosen part."""
+        n_rows = self.raw.n_rows
+        if files.part == "all":
+            return n_rows
+        with self.naming():
+            return int(np.count_nonzero(rows_of_part(self.raw.evaluation, files.part, n_rows)))
+
     def naming_rows(self, start: int) -> AbstractContextManager[None]:  # noqa: ARG002 - there is one chunk
         """Nothing to add: the first row of the chunk is that of the partition."""
         return nullcontext()
@@ -96,7 +110,7 @@ class Partitions:
 
 def partitions_of(data: Any, memory: int | str, part: Part, class_names: Any) -> Partitions:
     """Partitions of files, of a Dask data frame, or of (labels, probabilities) as Dask arrays."""
-    check_choice(part, "part", ("all", "calibration", "evaluation"))
+    check_choice(part, "part", PARTS)
     if is_frame(data):
         return _frame_partitions(data, memory, part, class_names)
     if is_arrays(data):

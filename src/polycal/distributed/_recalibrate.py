@@ -1,5 +1,6 @@
 """Recalibration on Dask: fit on a sketch of all rows, apply where the rows are."""
 
+from dataclasses import dataclass, field
 from os import fspath
 from pathlib import Path
 from typing import Any
@@ -8,17 +9,24 @@ import numpy as np
 from sklearn.base import clone
 
 from polycal import _typing
-from polycal._audit.bundle import Bundle
 from polycal._validation import check_integer
-from polycal.calibrators._base import Calibrator
-from polycal.distributed._audit import shown_to_all
+from polycal.auditing.passes import ALL, Pass
+from polycal.calibrators.base import Calibrator
+from polycal.distributed._audit import DaskSource
 from polycal.distributed._dask import computing
 from polycal.distributed._partitions import partitions_of
 from polycal.distributed._writing import part_file, remove_others, written
-from polycal.io._remote import hide_secrets, is_url
 from polycal.io.chunks import DEFAULT_MEMORY
-from polycal.io.predictions import Part
+from polycal.io.reader import Part
+from polycal.io.remote import hide_secrets, is_url
 from polycal.states.rows import SketchState
+
+
+@dataclass(eq=False, kw_only=True)
+class _Sketching(Pass):
+    """A random sample of all rows."""
+
+    sketch: SketchState = field(metadata=ALL)
 
 
 def fit_calibrator(
@@ -62,16 +70,11 @@ def fit_calibrator(
     (2, 10)
     """
     parts = partitions_of(data, memory, part, class_names)
-    bundle = Bundle(random_state)
-    bundle.add(
-        "sketch",
-        SketchState(check_integer(n_rows, "n_rows", minimum=1), random_state=random_state),
-        "all",
-    )
+    sketch = SketchState(check_integer(n_rows, "n_rows", minimum=1), random_state=random_state)
     with computing(client) as compute:
-        sketch = compute(shown_to_all(bundle, parts)).finish("sketch")
+        passed = DaskSource(parts, compute).run(_Sketching(seed=random_state, sketch=sketch), None)
     fresh: Calibrator = clone(calibrator)
-    return fresh._fit_sample(sketch)
+    return fresh._fit_sample(passed.sketch.finish())
 
 
 def apply_calibrator(

@@ -9,7 +9,7 @@ import numpy as np
 
 from polycal._typing import Ints
 from polycal._validation import check_labels, check_proba
-from polycal.calibrators._base import Calibrator
+from polycal.calibrators.base import Calibrator
 from polycal.distributed._dask import dask
 from polycal.distributed._partitions import (
     Partition,
@@ -20,11 +20,11 @@ from polycal.distributed._partitions import (
     is_frame,
     partitions_of,
 )
-from polycal.io._arrow import append_parquet, write_frame
-from polycal.io._places import Place
-from polycal.io._raw import RawPredictions
-from polycal.io._table import Columns, numbered
 from polycal.io.chunks import PredictionFiles
+from polycal.io.columns import Columns, numbered
+from polycal.io.parquet import append_parquet, write_frame
+from polycal.io.paths import FilePath
+from polycal.io.reader import RawPredictions
 from polycal.storage.damage import named
 
 _PART_FILE = re.compile(r"part-\d{5,}\.parquet")
@@ -68,7 +68,7 @@ def written(calibrator: Calibrator, data: Any, folder: Path, memory: int | str, 
     return dask().delayed(list, pure=False)(tasks)
 
 
-def _refuse_input(paths: Sequence[Place], folder: Path) -> None:
+def _refuse_input(paths: Sequence[FilePath], folder: Path) -> None:
     """Refuse files that would be replaced or removed before or after they are read."""
     for path in paths:
         if (

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from polycal._audit.curves import QuestionCurve, draw
-from polycal._audit.questions import redraw_test
 from polycal._threads import map_threads
 from polycal._typing import Ints
+from polycal.auditing.pictures import QuestionCurve, draw
+from polycal.auditing.questions import redraw_test
 from polycal.explorer.search import ALPHA
 from polycal.explorer.state import Asked, Explorer
 from polycal.measures.smooth import smooth_curve

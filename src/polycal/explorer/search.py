@@ -12,9 +12,8 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, Literal
 
-from polycal._audit.findings import find_all
-from polycal._audit.plain import finding_dict
 from polycal._typing import Ints
+from polycal.auditing.findings import find_all
 from polycal.families.questions import SubsetWitness
 from polycal.families.subset import SubsetAuditor
 from polycal.sample import Sample
@@ -110,12 +109,9 @@ def worst_found(series: str, sample: Sample, halves: tuple[Ints, Ints], seed: in
     auditors = {"any number of classes": SubsetAuditor(random_state=seed)}
     if sample.n_classes >= _MANY_CLASSES:
         auditors[f"at most {_FEW} classes"] = SubsetAuditor(_FEW, random_state=seed)
-    fit, judge = (sample.take(rows) for rows in halves)
     findings: dict[tuple[int, ...], dict[str, Any]] = {}
-    for finding in find_all(auditors, fit, judge, ALPHA, seed, n_jobs=None):
+    for finding in find_all(auditors, sample, halves, ALPHA, seed, n_jobs=None):
         if isinstance(finding.witness, SubsetWitness):
             members = finding.witness.members.tolist()
-            findings.setdefault(
-                tuple(members), finding_dict(finding) | {"classes": members, "series": series}
-            )
+            findings.setdefault(tuple(members), finding.to_dict() | {"classes": members, "series": series})
     return list(findings.values())

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from polycal._audit.calibrated import calibrated_sample
-from polycal._audit.findings import half_rows
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_groups, class_set
+from polycal.auditing.audit import check_calibrator
+from polycal.auditing.findings import half_rows
+from polycal.auditing.passes import calibrated_rows
 from polycal.explorer.columns import Columns
 from polycal.explorer.search import Search
 from polycal.sample import Question, Sample, subset_words
@@ -115,7 +116,8 @@ def make_explorer(
     named = check_groups(groups, sample)
     samples = {"as given": sample}
     if calibrator is not None:
-        samples = {"before": sample, "after": calibrated_sample(sample, calibrator)}
+        check_calibrator(calibrator, sample.class_names)
+        samples = {"before": sample, "after": calibrated_rows(sample, calibrator)}
     halves = half_rows(sample, seed)
     return Explorer(
         title=title,

@@ -2,16 +2,17 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from polycal._typing import Float64s, Floats
 from polycal._validation import check_real
 from polycal.families.notion import ErrorEstimate, Notion
-from polycal.families.witness import State, Witness, linear, scaled
+from polycal.families.witness import Witness, linear, scaled
 from polycal.sample import Sample
 from polycal.steps import Clip, Distances, InBlocks, Program
+from polycal.storage.rules import Array, Rows
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,11 @@ class TableWitness(Witness):
         Their weights, in [-1, 1].
     """
 
-    points: Floats
-    weights: Float64s
+    points: Annotated[Floats, Rows("floats", "n_points n_classes")]
+    weights: Annotated[Float64s, Array("float64", "n_points n_classes", low=-1, high=1)]
     n_classes: int
     class_names: tuple[str, ...] | None = None
-    kind: ClassVar[str] = "table"
+    family: ClassVar[str] = "table"
 
     @cached_property
     def _position(self) -> dict[bytes, int]:
@@ -112,12 +113,3 @@ class TableWitness(Witness):
         points = self.points.astype(np.float64)
         is_here = Distances(points), scaled(-1.0 / _ROUNDING, 2.0), Clip(0.0, 1.0)
         return (InBlocks(((*is_here, linear(self.weights)),), float(points.shape[0])),)
-
-    def state(self) -> State:
-        """Points and weights."""
-        return {"points": self.points, "weights": self.weights}
-
-    @classmethod
-    def from_state(cls, state: State, n_classes: int, class_names: tuple[str, ...] | None) -> "TableWitness":
-        """Rebuild from `state`."""
-        return cls(state["points"], state["weights"], n_classes, class_names)

@@ -1,7 +1,7 @@
 """Decisions: residuals averaged where each of K actions is best for some loss."""
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -25,9 +25,10 @@ from polycal.families.halfspace import (
     line_directions,
 )
 from polycal.families.notion import ErrorEstimate, Notion
-from polycal.families.witness import State, Witness, linear, signed_names
+from polycal.families.witness import Witness, linear, signed_names
 from polycal.sample import Sample, row_blocks, row_sums
 from polycal.steps import Program, Top
+from polycal.storage.rules import Array, expect
 
 
 @dataclass(frozen=True)
@@ -123,12 +124,17 @@ class DecisionWitness(Witness):
         ``E <y - v, w(v)>`` over the rows that choose each action, on the sample the witness was found on.
     """
 
-    losses: Float64s
-    weights: Float64s
-    contributions: Float64s
+    losses: Annotated[Float64s, Array("float64", "n_actions n_classes")]
+    weights: Annotated[Float64s, Array("float64", "n_actions n_classes", low=-1, high=1)]
+    contributions: Annotated[Float64s, Array("float64", "n_actions")]
     n_classes: int
     class_names: tuple[str, ...] | None = None
-    kind: ClassVar[str] = "decision"
+    family: ClassVar[str] = "decision"
+
+    def _check(self) -> None:
+        super()._check()
+        expect(len(self.losses), "there must be an action")
+        expect((np.linalg.norm(self.weights, axis=1) <= 1.0 + 1e-6).all(), "weights must be at most 1 long")
 
     def actions(self, proba: Floats) -> Ints:
         """The action chosen at each prediction."""
@@ -165,17 +171,6 @@ class DecisionWitness(Witness):
     def to_steps(self) -> Program:
         """Which action has the least loss, and its weight."""
         return linear(-self.losses.T), Top(), linear(self.weights)
-
-    def state(self) -> State:
-        """Losses, weights and contributions."""
-        return {"losses": self.losses, "weights": self.weights, "contributions": self.contributions}
-
-    @classmethod
-    def from_state(
-        cls, state: State, n_classes: int, class_names: tuple[str, ...] | None
-    ) -> "DecisionWitness":
-        """Rebuild from `state`."""
-        return cls(state["losses"], state["weights"], state["contributions"], n_classes, class_names)
 
 
 # How sharply rows choose their action: softly first, so that there is a slope to climb.

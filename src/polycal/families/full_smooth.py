@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -10,10 +10,11 @@ from polycal._threads import map_threads
 from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import CalibrationWarning, check_integer
 from polycal.families.notion import ErrorEstimate, Notion
-from polycal.families.witness import State, Witness
+from polycal.families.witness import Witness
 from polycal.inference.redraw import null_draws
 from polycal.sample import Sample, row_blocks
 from polycal.steps import Affine, Clip, Distances, InBlocks, LargestOf, Program
+from polycal.storage.rules import Array, Rows
 
 # Upper bound minus attained value, above which the number is no longer called exact.
 _EXACT = 1e-9
@@ -131,12 +132,12 @@ class FullSmoothWitness(Witness):
         The weight of that class there, in [-1, 1].
     """
 
-    points: Float64s
-    classes: Ints
-    heights: Float64s
+    points: Annotated[Float64s, Rows("float64", "n_points n_classes")]
+    classes: Annotated[Ints, Array("int64", "n_points", low=0, below="n_classes")]
+    heights: Annotated[Float64s, Array("float64", "n_points", low=-1, high=1)]
     n_classes: int
     class_names: tuple[str, ...] | None = None
-    kind: ClassVar[str] = "full-smooth"
+    family: ClassVar[str] = "full-smooth"
 
     def evaluate(self, proba: Floats) -> Float64s:
         """The weight of each class, from the nearest high points of that class."""
@@ -163,17 +164,6 @@ class FullSmoothWitness(Witness):
         starts = np.searchsorted(classes[order], np.arange(self.n_classes + 1))
         program = Distances(points), Affine(-np.ones(1), heights), LargestOf(starts), Clip(-1.0, 1.0)
         return (InBlocks((program,), float(order.size)),)
-
-    def state(self) -> State:
-        """Points, classes and heights."""
-        return {"points": self.points, "classes": self.classes, "heights": self.heights}
-
-    @classmethod
-    def from_state(
-        cls, state: State, n_classes: int, class_names: tuple[str, ...] | None
-    ) -> "FullSmoothWitness":
-        """Rebuild from `state`."""
-        return cls(state["points"], state["classes"], state["heights"], n_classes, class_names)
 
 
 def lipschitz_values(proba: Floats, points: Floats, heights: Float64s) -> Float64s:

@@ -1,7 +1,7 @@
 """Halfspaces of the simplex: indicator functions of linear thresholds."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,10 @@ from polycal.families._ascent import (
 )
 from polycal.families.notion import ErrorEstimate, Notion
 from polycal.families.sigmoid import climb
-from polycal.families.witness import DirectionsWitness, State, leading_classes
+from polycal.families.witness import DirectionsWitness, leading_classes
 from polycal.sample import Sample
 from polycal.steps import Lookup, Program
+from polycal.storage.rules import Array
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,13 @@ class HalfspaceWitness(DirectionsWitness):
     """
 
     directions: Float64s
-    places: Float64s
-    signs: Float64s
+    places: Annotated[Float64s, Array("float64", "n_classes", low=-np.inf, high=np.inf)]
+    signs: Annotated[Float64s, Array("float64", "n_classes", low=-1, high=1)]
     leading: Ints
     contributions: Float64s
     n_classes: int
     class_names: tuple[str, ...] | None = None
-    kind: ClassVar[str] = "halfspace"
+    family: ClassVar[str] = "halfspace"
 
     def _weights(self, values: Float64s) -> Float64s:
         return np.where(values >= self.places, self.signs, -self.signs)
@@ -109,31 +110,6 @@ class HalfspaceWitness(DirectionsWitness):
         edges = np.column_stack([np.full(self.n_classes, -np.inf), np.nextafter(self.places, -np.inf)])
         heights = np.column_stack([-self.signs, self.signs])
         return (Lookup(edges.ravel(), heights.ravel(), 2 * np.arange(self.n_classes + 1)),)
-
-    def state(self) -> State:
-        """Directions, thresholds, signs and contributions."""
-        return {
-            "directions": self.directions,
-            "places": self.places,
-            "signs": self.signs,
-            "leading": self.leading,
-            "contributions": self.contributions,
-        }
-
-    @classmethod
-    def from_state(
-        cls, state: State, n_classes: int, class_names: tuple[str, ...] | None
-    ) -> "HalfspaceWitness":
-        """Rebuild from `state`."""
-        return cls(
-            state["directions"],
-            state["places"],
-            state["signs"],
-            state["leading"],
-            state["contributions"],
-            n_classes,
-            class_names,
-        )
 
 
 _SLOPES = (1.0, 4.0, 16.0, 64.0)

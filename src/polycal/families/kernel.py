@@ -1,7 +1,7 @@
 """Functions in the ball of a reproducing kernel: the paper's Algorithm 2, its amplification, and a learner."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -9,13 +9,17 @@ from polycal._typing import Float64s, Floats
 from polycal._validation import check_integer, check_real
 from polycal.families.auditor import Auditor, amplified_gains, weighted_rows
 from polycal.families.kernel_lists import ListedKernelWitness, best_amplification, find_in_lists
-from polycal.families.witness import State, Witness, kernel_steps, linear
+from polycal.families.witness import Witness, kernel_steps, linear
 from polycal.kernels.degree import lipschitz_degree, sigmoid_degree
-from polycal.kernels.kernels import Gaussian, Kernel, Multinomial, ball_norms, ball_scale, unpack_kernel
+from polycal.kernels.kernels import Gaussian, Kernel, Multinomial, ball_norms, ball_scale
 from polycal.kernels.products import cross_times, kernel_times, quadratic_forms, residuals, search_dtype
 from polycal.listed import ListedSample
 from polycal.sample import Sample, split_rows
 from polycal.steps import Clip, InBlocks, Program
+from polycal.storage.rules import Array, Part, Real, Rows
+
+# Coefficients and amplification beyond this could overflow in single precision.
+_STEEPEST = 1e20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,14 +40,14 @@ class KernelWitness(Witness):
         c, at least 1. With c = 1 the clipping only removes rounding.
     """
 
-    kernel: Kernel
-    points: Floats
-    coefficients: Floats
-    strengths: Float64s
-    amplification: float
+    kernel: Annotated[Kernel, Part((Kernel,))]
+    points: Annotated[Floats, Rows("floats", "n_points n_classes")]
+    coefficients: Annotated[Floats, Array("floats", "n_points n_classes", low=-_STEEPEST, high=_STEEPEST)]
+    strengths: Annotated[Float64s, Array("float64", "n_classes")]
+    amplification: Annotated[float, Real(low=1, high=_STEEPEST)]
     n_classes: int
     class_names: tuple[str, ...] | None = None
-    kind: ClassVar[str] = "kernel"
+    family: ClassVar[str] = "kernel"
 
     def evaluate(self, proba: Floats) -> Float64s:
         """The weighted sums, in blocks."""
@@ -65,29 +69,6 @@ class KernelWitness(Witness):
             return super().to_steps()
         total = linear(self.coefficients.astype(np.float64) * self.amplification)
         return (InBlocks(((*kernels, total, Clip(-1.0, 1.0)),), float(self.points.shape[0])),)
-
-    def state(self) -> State:
-        """Kernel, points, coefficients and scale."""
-        return {
-            **self.kernel.state(),
-            "points": self.points,
-            "coefficients": self.coefficients,
-            "strengths": self.strengths,
-            "amplification": np.array(self.amplification),
-        }
-
-    @classmethod
-    def from_state(cls, state: State, n_classes: int, class_names: tuple[str, ...] | None) -> "KernelWitness":
-        """Rebuild from `state`."""
-        return cls(
-            unpack_kernel(state),
-            state["points"],
-            state["coefficients"],
-            state["strengths"],
-            float(state["amplification"]),
-            n_classes,
-            class_names,
-        )
 
 
 _DEFAULT_KERNEL = Gaussian(0.2)

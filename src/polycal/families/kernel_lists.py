@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal._validation import check_sample
 from polycal.families.auditor import AMPLIFICATIONS, amplified_gains
-from polycal.families.witness import State, Witness
-from polycal.kernels.kernels import Kernel, ball_scale, unpack_kernel
+from polycal.families.witness import Witness
+from polycal.kernels.kernels import Kernel, ball_scale
 from polycal.listed import ListedSample, with_entries
 from polycal.sample import Sample, row_blocks, sums_at
+from polycal.storage.rules import Array, Part, Real, Rows, Whole, expect
+from polycal.storage.saved import Checked, Saved
 
 # Landmarks among lists, and numbers of their sums.
 _MOST_LANDMARKS, _FEWEST_LANDMARKS, _MOST_SUMS = 512, 16, 1 << 23
@@ -22,14 +24,18 @@ _BLOCK_CLASSES = 8192
 _RIDGE = 1e-5
 # As for the kernel auditor: a norm this small beside the largest it could be is rounding.
 _RELATIVE_ZERO = 1e-8
+# Coefficients and amplification beyond this could overflow in single precision.
+_STEEPEST = 1e20
 
 
 @dataclass(eq=False)
-class LandmarkSums:
+class LandmarkSums(Saved):
     """``sum_i ker(u_j, v_i) z_i^l`` of shape (n_landmarks, k), of lists (k + 1, n_landmarks), and ``sum_i |z_i^l|``."""
 
-    matrix: Float64s
-    absolute: Float64s
+    matrix: Annotated[Float64s, Array("float64", "height width")]
+    absolute: Annotated[Float64s, Array("float64", "n_columns", low=0)]
+    role: ClassVar[str] = "part"
+    family: ClassVar[str] = "landmark-sums"
 
     def __iadd__(self, other: "LandmarkSums") -> "LandmarkSums":
         self.matrix += other.matrix
@@ -54,7 +60,7 @@ def landmark_coefficients(kernel: Kernel, landmarks: Floats, sums: LandmarkSums)
 
 
 @dataclass(frozen=True, eq=False)
-class Landmarks:
+class Landmarks(Checked):
     """Lists to which others are compared, kept in the columns of the classes that any of them lists.
 
     Attributes
@@ -72,16 +78,22 @@ class Landmarks:
     norm of a list is kept by putting that of all its other classes into one more column.
     """
 
-    columns: Ints
-    points: Floats
-    n_classes: int
+    columns: Annotated[Ints, Array("int64", "n_columns", low=0, below="n_classes", rises=True)]
+    points: Annotated[Floats, Rows("float64", "n_landmarks n_columns+1", listed=True)]
+    n_classes: Annotated[int, Whole(low=2)]
+    role: ClassVar[str] = "part"
+    family: ClassVar[str] = "lists"
+
+    def _check(self) -> None:
+        super()._check()
+        expect(self.points.size and not self.points[:, -1].any(), "the last column must be of zeros")
 
     @classmethod
     def of(cls, lists: Any) -> "Landmarks":
         """From a CSR array of lists, each kept once."""
         if lists.nnz == 0:
             raise ValueError("landmarks lists no class; give some rows of the predictions.")
-        columns = np.unique(lists.indices)
+        columns = np.unique(lists.indices).astype(np.int64)
         points = np.zeros((lists.shape[0], columns.size + 1))
         rows = np.repeat(np.arange(lists.shape[0]), np.diff(lists.indptr))
         points[rows, np.searchsorted(columns, lists.indices)] = lists.data
@@ -124,9 +136,10 @@ class Landmarks:
         block: Float64s = kernel.block(points, self.points).astype(np.float64)
         return block
 
-    def arrays(self) -> State:
-        """What is saved."""
-        return {"columns": self.columns, "points": self.points}
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Of the sums: height, width, and number of residuals."""
+        return self.n_classes + 1, self.size, self.n_classes + 1
 
     def zero(self) -> LandmarkSums:
         """The sums of no rows; the last row is that of all classes not listed."""
@@ -204,14 +217,21 @@ class ListedKernelWitness(Witness):
         c, at least 1.
     """
 
-    kernel: Kernel
-    landmarks: Landmarks
-    coefficients: Floats
-    strengths: Float64s
-    amplification: float
+    kernel: Annotated[Kernel, Part((Kernel,))]
+    landmarks: Annotated[Landmarks, Part((Landmarks,))]
+    coefficients: Annotated[Floats, Array("floats", "n_classes+1 size", low=-_STEEPEST, high=_STEEPEST)]
+    strengths: Annotated[Float64s, Array("float64", "n_classes+1")]
+    amplification: Annotated[float, Real(low=1, high=_STEEPEST)]
     n_classes: int
     class_names: tuple[str, ...] | None = None
-    kind: ClassVar[str] = "list-kernel"
+    family: ClassVar[str] = "list-kernel"
+
+    def _check(self) -> None:
+        super()._check()
+        agree = (
+            self.landmarks.n_classes == self.n_classes and self.landmarks.size == self.coefficients.shape[1]
+        )
+        expect(agree, "the landmarks must be of the same classes and number")
 
     def evaluate(self, proba: Floats) -> Float64s:
         """At full predictions, which are lists without a rest."""
@@ -264,32 +284,6 @@ class ListedKernelWitness(Witness):
         """The kernel, and the classes that count most."""
         names = [*(self.name(c) for c in np.argsort(-self.strengths[:-1], kind="stable")[:3].tolist())]
         return f"{self.kernel.describe()} over {self.landmarks.size} lists, strongest for {', '.join(names)}"
-
-    def state(self) -> State:
-        """Kernel, landmarks, coefficients and scale."""
-        return {
-            **self.kernel.state(),
-            "columns": self.landmarks.columns,
-            "points": self.landmarks.points,
-            "coefficients": self.coefficients,
-            "strengths": self.strengths,
-            "amplification": np.array(self.amplification),
-        }
-
-    @classmethod
-    def from_state(
-        cls, state: State, n_classes: int, class_names: tuple[str, ...] | None
-    ) -> "ListedKernelWitness":
-        """Rebuild from `state`."""
-        return cls(
-            unpack_kernel(state),
-            Landmarks(state["columns"], state["points"], n_classes),
-            state["coefficients"],
-            state["strengths"],
-            float(state["amplification"]),
-            n_classes,
-            class_names,
-        )
 
     def _gains(self, sample: ListedSample, weight: Float64s) -> Iterator[tuple[slice, Ints, Ints, Float64s]]:
         """Blocks of rows; and of their entries the row in the block, the column, and what it adds."""

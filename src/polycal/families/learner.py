@@ -1,14 +1,14 @@
 """Learners and auditors: each made from the other, as the paper reduces them."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_integer, check_real
 from polycal.families.auditor import AMPLIFICATIONS, Auditor, amplified_gains, weighted_rows
-from polycal.families.witness import State, Witness
+from polycal.families.witness import Witness
 from polycal.inference.redraw import draw_labels
 from polycal.sample import Sample, split_rows
 
@@ -32,7 +32,17 @@ class LearnerWitness(Witness):
     amplification: float
     n_classes: int
     class_names: tuple[str, ...] | None = None
-    kind: ClassVar[str] = "learner"
+    family: ClassVar[str] = "learner"
+
+    def _saved_values(self) -> dict[str, Any]:
+        raise TypeError(
+            "A witness of fitted estimators cannot be saved: polycal never writes pickles. Keep the estimators in "
+            "your own way, or look for a witness with KernelAuditor."
+        )
+
+    @classmethod
+    def _rebuilt(cls, values: dict[str, Any]) -> Self:  # noqa: ARG003 - whatever they are
+        raise TypeError("A witness of fitted estimators cannot be loaded, because it cannot be saved.")
 
     def evaluate(self, proba: Floats) -> Float64s:
         """The estimators' values, amplified and clipped."""
@@ -48,23 +58,6 @@ class LearnerWitness(Witness):
         names = [self.name(int(j)) for j in self.members[:4]]
         more = f" and {self.members.size - 4} more" if self.members.size > 4 else ""
         return f"{type(self.estimators[0]).__name__} on {', '.join(names)}{more}"
-
-    def state(self) -> State:
-        """Refuse: estimators could only be saved as a pickle."""
-        raise TypeError(
-            "A witness of fitted estimators cannot be saved: polycal never writes pickles. Keep the estimators in "
-            "your own way, or look for a witness with KernelAuditor."
-        )
-
-    @classmethod
-    def from_state(
-        cls,
-        state: State,  # noqa: ARG003
-        n_classes: int,  # noqa: ARG003
-        class_names: tuple[str, ...] | None,  # noqa: ARG003
-    ) -> "LearnerWitness":
-        """Refuse, as `state` does."""
-        raise TypeError("A witness of fitted estimators cannot be loaded, because it cannot be saved.")
 
 
 def signed_values(estimator: Any, proba: Floats) -> Float64s:

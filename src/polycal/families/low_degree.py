@@ -1,7 +1,7 @@
 """Monomials of low degree: exact by branch and bound, and bounded by the ball of a polynomial kernel."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -9,11 +9,12 @@ from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal._validation import check_choice, check_integer
 from polycal.families.kernel import KernelWitness
 from polycal.families.notion import ErrorEstimate, Notion
-from polycal.families.witness import State, Witness
+from polycal.families.witness import Witness
 from polycal.kernels.kernels import Multinomial, ball_norms, ball_scale
 from polycal.kernels.products import quadratic_forms, residuals
 from polycal.sample import Sample, row_blocks
 from polycal.steps import Linear, Product, Program
+from polycal.storage.rules import Array
 
 
 @dataclass(frozen=True)
@@ -126,12 +127,12 @@ class MonomialWitness(Witness):
         What each class adds to the correlation on the rows it was found on.
     """
 
-    factors: Ints
-    signs: Float64s
-    strengths: Float64s
+    factors: Annotated[Ints, Array("int64", "n_classes degree", low=-1, below="n_classes")]
+    signs: Annotated[Float64s, Array("float64", "n_classes", low=-1, high=1)]
+    strengths: Annotated[Float64s, Array("float64", "n_classes")]
     n_classes: int
     class_names: tuple[str, ...] | None = None
-    kind: ClassVar[str] = "monomial"
+    family: ClassVar[str] = "monomial"
 
     def evaluate(self, proba: Floats) -> Float64s:
         """The signed monomials."""
@@ -158,17 +159,6 @@ class MonomialWitness(Witness):
         """The product of the factors, each chosen by a matrix of zeros and ones."""
         factors = [(_factor(column, self.n_classes),) for column in self.factors.T]
         return (Product((_constants(self.signs), *factors)),)
-
-    def state(self) -> State:
-        """Factors, signs and strengths."""
-        return {"factors": self.factors, "signs": self.signs, "strengths": self.strengths}
-
-    @classmethod
-    def from_state(
-        cls, state: State, n_classes: int, class_names: tuple[str, ...] | None
-    ) -> "MonomialWitness":
-        """Rebuild from `state`."""
-        return cls(state["factors"], state["signs"], state["strengths"], n_classes, class_names)
 
 
 def _constants(values: Float64s) -> Program:

@@ -1,7 +1,7 @@
 """Directions: the worst 1-Lipschitz function of a linear projection of the prediction."""
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -22,11 +22,10 @@ from polycal.families._ascent import (
 )
 from polycal.families.auditor import Auditor, cross_fit, weighted_rows
 from polycal.families.notion import ErrorEstimate, Notion
-from polycal.families.questions import pack_functions, unpack_functions
 from polycal.families.sigmoid import climb
 from polycal.families.witness import (
+    FUNCTIONS,
     DirectionsWitness,
-    State,
     function_steps,
     leading_classes,
 )
@@ -145,12 +144,12 @@ class ProjectedWitness(DirectionsWitness):
     """
 
     directions: Float64s
-    phis: tuple[ScalarFunction, ...]
+    phis: Annotated[tuple[ScalarFunction, ...], FUNCTIONS]
     leading: Ints
     contributions: Float64s
     n_classes: int
     class_names: tuple[str, ...] | None = None
-    kind: ClassVar[str] = "projected"
+    family: ClassVar[str] = "projected"
 
     def _weights(self, values: Float64s) -> Float64s:
         out = np.empty(values.shape)
@@ -168,29 +167,6 @@ class ProjectedWitness(DirectionsWitness):
         for c in classes:
             phis[c], contributions[c] = self.phis[c], self.contributions[c]
         return replace(self, phis=tuple(phis), contributions=contributions)
-
-    def state(self) -> State:
-        """Directions, functions and contributions."""
-        return {
-            "directions": self.directions,
-            "leading": self.leading,
-            "contributions": self.contributions,
-            **pack_functions(self.phis),
-        }
-
-    @classmethod
-    def from_state(
-        cls, state: State, n_classes: int, class_names: tuple[str, ...] | None
-    ) -> "ProjectedWitness":
-        """Rebuild from `state`."""
-        return cls(
-            state["directions"],
-            unpack_functions(state),
-            state["leading"],
-            state["contributions"],
-            n_classes,
-            class_names,
-        )
 
 
 # Sigmoids of these slopes are climbed first: cheap, and close to what a 1-Lipschitz function can do.

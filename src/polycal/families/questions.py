@@ -1,7 +1,7 @@
 """Yes/no questions fixed in advance: confidence, the top label, every class; and their witnesses."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from polycal._threads import map_threads
 from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_choice, check_integer
 from polycal.families.notion import ErrorEstimate, Notion
-from polycal.families.witness import State, Witness, function_steps, linear
+from polycal.families.witness import A_FUNCTION, Witness, function_steps, linear
 from polycal.listed import ListedSample
 from polycal.measures.binned import Norm, Strategy, binned_curve, gap_signs
 from polycal.measures.smooth import (
@@ -30,6 +30,7 @@ from polycal.sample import (
     subset_words,
 )
 from polycal.steps import Product, Program, Top
+from polycal.storage.rules import Array, Part, expect
 
 
 @dataclass(frozen=True)
@@ -282,11 +283,15 @@ class SubsetWitness(Witness):
         The weight as a function of the predicted probability of T.
     """
 
-    members: Ints
-    phi: ScalarFunction
+    members: Annotated[Ints, Array("int64", "n_members", low=0, below="n_classes", rises=True)]
+    phi: Annotated[ScalarFunction, A_FUNCTION]
     n_classes: int
     class_names: tuple[str, ...] | None = None
-    kind: ClassVar[str] = "subset"
+    family: ClassVar[str] = "subset"
+
+    def _check(self) -> None:
+        super()._check()
+        expect(self.members.size, "a subset must have at least one class")
 
     @property
     def subset(self) -> list[int] | list[str]:
@@ -319,15 +324,6 @@ class SubsetWitness(Witness):
         is_member = np.isin(np.arange(self.n_classes), self.members).astype(np.float64)
         return linear(is_member[:, None]), *function_steps([self.phi]), linear(is_member[None])
 
-    def state(self) -> State:
-        """Members and phi."""
-        return {"members": self.members, **pack_functions([self.phi])}
-
-    @classmethod
-    def from_state(cls, state: State, n_classes: int, class_names: tuple[str, ...] | None) -> "SubsetWitness":
-        """Rebuild from `state`."""
-        return cls(state["members"], unpack_functions(state)[0], n_classes, class_names)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TopWitness(Witness):
@@ -339,10 +335,14 @@ class TopWitness(Witness):
         One function for all predicted classes (confidence), or one for each (top-label).
     """
 
-    phis: tuple[ScalarFunction, ...]
+    phis: Annotated[tuple[ScalarFunction, ...], Part((LipschitzFunction, StepFunction), many="n_phis")]
     n_classes: int
     class_names: tuple[str, ...] | None = None
-    kind: ClassVar[str] = "top"
+    family: ClassVar[str] = "top"
+
+    def _check(self) -> None:
+        super()._check()
+        expect(len(self.phis) in {1, self.n_classes}, "there must be one function, or one for each class")
 
     def evaluate(self, proba: Floats) -> Float64s:
         """``phi`` of the largest probability at the most likely class, 0 elsewhere."""
@@ -380,33 +380,3 @@ class TopWitness(Witness):
             return (Product((top, function_steps(self.phis))),)
         confidence = Product(((), top)), linear(np.ones((k, 1)))
         return (Product((top, (*confidence, *function_steps(self.phis)))),)
-
-    def state(self) -> State:
-        """The functions."""
-        return pack_functions(self.phis)
-
-    @classmethod
-    def from_state(cls, state: State, n_classes: int, class_names: tuple[str, ...] | None) -> "TopWitness":
-        """Rebuild from `state`."""
-        return cls(unpack_functions(state), n_classes, class_names)
-
-
-def pack_functions(functions: "tuple[ScalarFunction, ...] | list[ScalarFunction]") -> State:
-    """Functions of one number as flat arrays: knots, heights, their counts, and whether they are steps."""
-    return {
-        "knots": np.concatenate([f.knots for f in functions]),
-        "heights": np.concatenate([f.heights for f in functions]),
-        "n_knots": np.array([f.knots.size for f in functions]),
-        "n_heights": np.array([f.heights.size for f in functions]),
-        "is_step": np.array([isinstance(f, StepFunction) for f in functions]),
-    }
-
-
-def unpack_functions(state: State) -> tuple[ScalarFunction, ...]:
-    """The inverse of `pack_functions`."""
-    knots = np.split(state["knots"], np.cumsum(state["n_knots"])[:-1])
-    heights = np.split(state["heights"], np.cumsum(state["n_heights"])[:-1])
-    return tuple(
-        StepFunction(k, h) if step else LipschitzFunction(k, h)
-        for k, h, step in zip(knots, heights, state["is_step"], strict=True)
-    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -12,10 +12,11 @@ from polycal._validation import check_integer, check_real
 from polycal.families._ascent import Effort, Points, ascend, distinct_points, spread, start_directions
 from polycal.families.auditor import Auditor, coordinate_contributions, cross_fit, weighted_rows
 from polycal.families.notion import ErrorEstimate, Notion
-from polycal.families.witness import DirectionsWitness, State, leading_classes, scaled
+from polycal.families.witness import DirectionsWitness, leading_classes, scaled
 from polycal.sample import Sample, row_blocks
 from polycal.steps import Affine, Program
 from polycal.steps import Sigmoid as SigmoidStep
+from polycal.storage.rules import Array, Real
 
 
 @dataclass(frozen=True)
@@ -90,14 +91,14 @@ class SigmoidWitness(DirectionsWitness):
         ``E (y_l - v_l) w_l(v)`` on the sample the witness was found on.
     """
 
-    slope: float
+    slope: Annotated[float, Real()]
     directions: Float64s
-    offsets: Float64s
+    offsets: Annotated[Float64s, Array("float64", "n_classes")]
     leading: Ints
     contributions: Float64s
     n_classes: int
     class_names: tuple[str, ...] | None = None
-    kind: ClassVar[str] = "sigmoid"
+    family: ClassVar[str] = "sigmoid"
 
     def _weights(self, values: Float64s) -> Float64s:
         return np.tanh(self.slope * values + self.offsets)
@@ -115,31 +116,6 @@ class SigmoidWitness(DirectionsWitness):
             directions=kept[:, None] * self.directions,
             offsets=kept * self.offsets,
             contributions=kept * self.contributions,
-        )
-
-    def state(self) -> State:
-        """Slope, directions, offsets and contributions."""
-        return {
-            "slope": np.array(self.slope),
-            "directions": self.directions,
-            "offsets": self.offsets,
-            "leading": self.leading,
-            "contributions": self.contributions,
-        }
-
-    @classmethod
-    def from_state(
-        cls, state: State, n_classes: int, class_names: tuple[str, ...] | None
-    ) -> "SigmoidWitness":
-        """Rebuild from `state`."""
-        return cls(
-            float(state["slope"]),
-            state["directions"],
-            state["offsets"],
-            state["leading"],
-            state["contributions"],
-            n_classes,
-            class_names,
         )
 
 

@@ -3,12 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polycal._card import card, some
 from polycal._typing import Float64s, Floats, Ints, Path
@@ -33,13 +30,11 @@ from polycal.steps import (
     Sum,
     gaussian_exponents,
 )
-from polycal.storage.damage import readable
-from polycal.storage.model import Arrays, save_object
-
-State = dict[str, NDArray[Any]]
+from polycal.storage.rules import Array, ClassNames, Part, Rule, Whole
+from polycal.storage.saved import Checked, save
 
 
-class Witness(ABC):
+class Witness(Checked, ABC):
     """A function w from predictions to [-1, 1]^k whose correlation with the residual, E <y - v, w(v)>, is evidence.
 
     Call it on ``(m, k)`` probabilities to get its ``(m, k)`` values. Anybody can evaluate a witness on data
@@ -53,16 +48,23 @@ class Witness(ABC):
         Names used by `describe`.
     """
 
-    kind: ClassVar[str]
-    families: ClassVar[dict[str, type["Witness"]]] = {}
+    role: ClassVar[str] = "witness"
+    homes: ClassVar[dict[str, str]] = {
+        "decision": "polycal.families.decision",
+        "full-smooth": "polycal.families.full_smooth",
+        "halfspace": "polycal.families.halfspace",
+        "kernel": "polycal.families.kernel",
+        "list-kernel": "polycal.families.kernel_lists",
+        "monomial": "polycal.families.low_degree",
+        "projected": "polycal.families.projected",
+        "sigmoid": "polycal.families.sigmoid",
+        "subset": "polycal.families.questions",
+        "table": "polycal.families.canonical",
+        "top": "polycal.families.questions",
+    }
 
-    n_classes: int
-    class_names: tuple[str, ...] | None
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "kind" in cls.__dict__:
-            Witness.families[cls.kind] = cls
+    n_classes: Annotated[int, Whole(low=2)]
+    class_names: Annotated[tuple[str, ...] | None, ClassNames()]
 
     @abstractmethod
     def evaluate(self, proba: Floats) -> Float64s:
@@ -71,15 +73,6 @@ class Witness(ABC):
     @abstractmethod
     def describe(self) -> str:
         """What the witness looks at, in words and class names."""
-
-    @abstractmethod
-    def state(self) -> State:
-        """The arrays that define the witness (without sizes and names)."""
-
-    @classmethod
-    @abstractmethod
-    def from_state(cls, state: State, n_classes: int, class_names: tuple[str, ...] | None) -> "Witness":
-        """Rebuild the witness from `state`."""
 
     def to_steps(self) -> Program:
         """The same function as a program of elementary steps (see `polycal.steps`), to be put into calibrators.
@@ -114,8 +107,7 @@ class Witness(ABC):
 
     def save(self, path: Path) -> None:
         """Write the witness to one file, to be read back by `polycal.load`; no pickle is involved."""
-        meta = {"family": self.kind, "n_classes": self.n_classes, "class_names": self.class_names}
-        save_object(path, "witness", meta, self.state())
+        save(self, path)
 
     def name(self, class_index: int) -> str:
         """The class's name, or its index as text."""
@@ -125,7 +117,7 @@ class Witness(ABC):
         return f"{type(self).__name__}({self.describe()})"
 
     def _repr_html_(self) -> str:
-        lines = [("looks at", self.describe()), ("family", self.kind), ("classes", f"{self.n_classes:,}")]
+        lines = [("looks at", self.describe()), ("family", self.family), ("classes", f"{self.n_classes:,}")]
         if self.class_names is not None:
             lines.append(("names", some(self.class_names)))
         return card(type(self).__name__, lines)
@@ -150,7 +142,7 @@ class Witness(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Evaluate(Step):
-    """A step that asks a witness; it has no ``kind``, so it is neither saved nor exported."""
+    """A step that asks a witness; it has no ``family``, so it is neither saved nor exported."""
 
     witness: Witness
 
@@ -177,9 +169,9 @@ class DirectionsWitness(Witness):
         ``E (y_l - v_l) w_l(v)`` on the sample the witness was found on.
     """
 
-    directions: Float64s
-    leading: Ints
-    contributions: Float64s
+    directions: Annotated[Float64s, Array("float64", "n_classes n_classes")]
+    leading: Annotated[Ints, Array("int64", "n_classes few", low=0, below="n_classes")]
+    contributions: Annotated[Float64s, Array("float64", "n_classes")]
 
     @abstractmethod
     def _weights(self, values: Float64s) -> Float64s:
@@ -222,6 +214,10 @@ def signed_names(amounts: Float64s, order: Ints, name: Callable[[int], str]) -> 
     signs = {c: "+" if amounts[c] > 0 else "-" for c in order.tolist() if abs(amounts[c]) > 1e-9}
     return " ".join(f"{sign}{name(c)}" for c, sign in signs.items())
 
+
+# A function of one number, or one for each class.
+A_FUNCTION: Rule = Part((LipschitzFunction, StepFunction))
+FUNCTIONS: Rule = Part((LipschitzFunction, StepFunction), many="n_classes")
 
 # What a column has in the sum of two kinds of functions where its own function is of the other kind.
 _ZERO = LipschitzFunction(np.zeros(1), np.zeros(1))
@@ -290,19 +286,6 @@ def _starts(functions: Sequence[ScalarFunction]) -> np.ndarray[tuple[int], np.dt
 
 def _constant(function: ScalarFunction) -> LipschitzFunction:
     return LipschitzFunction(np.zeros(1), function.heights)
-
-
-def rebuild_witness(meta: dict[str, Any], arrays: Arrays) -> Witness:
-    """The witness of a saved object."""
-    package = import_module("polycal.families")
-    for module in iter_modules(package.__path__):
-        import_module(f"{package.__name__}.{module.name}")
-    with readable("a witness"):
-        names = meta["class_names"]
-        family = Witness.families[meta["family"]]
-        return family.from_state(
-            arrays, int(meta["n_classes"]), None if names is None else tuple(map(str, names))
-        )
 
 
 # Part of a large sample is enough to say which classes are likely together.

@@ -8,9 +8,12 @@ from typing import Any
 import yaml
 
 from polycal import _typing
+from polycal._validation import check_text
 from polycal.storage.damage import check_file, named, readable
 
 MAX_GROUPS_BYTES = 16 << 20
+_MAX_DEPTH, _MAX_TEXT = 20, 10_000
+_DEEP = "lists or mappings are nested too deeply; a group is a plain list"
 
 # The parser in C is tens of times faster, where PyYAML was built with it.
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -46,6 +49,10 @@ def read_groups(path: _typing.Path) -> dict[str, list[str | int]]:
         return _check(_parse(path))
 
 
+class _RefusedError(Exception):
+    """What a parser would take, and we do not."""
+
+
 class _StrictLoader(_SafeLoader):
     """PyYAML's safe loader, which lets the last of equal keys win, made to refuse them."""
 
@@ -70,13 +77,40 @@ def _parse(path: Path) -> Any:
     try:
         if suffix == ".json":
             return json.loads(text, object_pairs_hook=_distinct)
+        _check_events(text)
         return yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - a safe loader, made stricter
-    except yaml.YAMLError as error:
-        raise ValueError(f"cannot be read as YAML: {error}") from error
-    except json.JSONDecodeError as error:
-        raise ValueError(f"cannot be read as JSON: {error}") from error
+    except _RefusedError as error:
+        raise ValueError(str(error)) from None
     except RecursionError:
-        raise ValueError("lists or mappings are nested too deeply; a group is a plain list") from None
+        raise ValueError(_DEEP) from None
+    except Exception as error:
+        # Beside errors of their own, parsers raise what int, float and date say about a text.
+        kind = "JSON" if suffix == ".json" else "YAML"
+        raise ValueError(f"cannot be read as {kind}: {_one_line(error)}") from error
+
+
+def _check_events(text: str) -> None:
+    """Refuse, before anything is built, what would end the process or take for ever: deep nesting, endless numbers."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_SafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.ScalarEvent) and len(event.value) > _MAX_TEXT:
+            raise _RefusedError(
+                f"holds a text of {len(event.value):,} characters; names may have {_MAX_TEXT:,}"
+            )
+        if depth > _MAX_DEPTH:
+            raise _RefusedError(_DEEP)
+
+
+def _one_line(error: Exception) -> str:
+    """What a parser says, and where."""
+    mark = getattr(error, "problem_mark", None)
+    if isinstance(error, yaml.MarkedYAMLError) and mark is not None:
+        return f"{error.problem} (line {mark.line + 1}, column {mark.column + 1})"
+    return " ".join(str(error).split())
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -90,7 +124,7 @@ def _refuse_duplicates(keys: list[Any]) -> None:
     seen = set()
     for key in keys:
         if key in seen:
-            raise ValueError(f"{key!r} is given twice; merge the two or rename one")
+            raise _RefusedError(f"{key!r:.40} is given twice; merge the two or rename one")
         seen.add(key)
 
 
@@ -110,6 +144,7 @@ def _problem(name: Any, members: Any) -> str | None:
     """Say what is wrong with a group, if anything is."""
     if not isinstance(name, str):
         return f"a group's name is {_kind(name)}, not text; put quotes around it"
+    check_text(name, "group name")
     if not isinstance(members, list) or not members:
         return (
             f"group {name!r} must be a list of at least one class, such as [cat, dog]; it is {_kind(members)}"

@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal import _typing
-from polycal._typing import Ints
+from polycal._typing import Bools, Ints
 from polycal._validation import check_choice, check_chunk, check_integer
 from polycal._validation_lists import REMAINDERS
-from polycal.io._arrow_columns import is_list, names_in_metadata, pyarrow
-from polycal.io._files import DEFAULT_MEMORY, ROWS_PER_FILE, parse_memory, remote_room
-from polycal.io._parquet import OpenParquet, open_parquet
-from polycal.io._places import Place, find_files, local_path
-from polycal.io.chunks import Chunk, PredictionFiles
-from polycal.io.predictions import Part
+from polycal.io.arrow import is_list, names_in_metadata, pyarrow
+from polycal.io.chunks import DEFAULT_MEMORY, Chunk, PredictionFiles, parse_memory, remote_room
+from polycal.io.parquet_batches import OpenParquet, open_parquet
+from polycal.io.paths import FilePath, find_files, local_path
+from polycal.io.reader import PARTS, Part
 from polycal.listed import ListedSample, joined
 from polycal.sample import Remainder, Sample
 from polycal.storage.atomic import replacing
@@ -45,43 +44,53 @@ class ListFiles(PredictionFiles):
 
     remainder: Remainder = "unknown"
 
-    def file_chunks(self, path: Place, place: int) -> Iterator[Chunk]:
+    def file_chunks(self, path: FilePath, first_row: int) -> Iterator[Chunk]:
         """The chunks of one file whose first row has this number."""
-        chunks = (make() for make in self._unread(path, place, 1))
+        chunks = (make() for make in self._unread(path, first_row, 1))
         return (chunk for chunk in chunks if chunk is not None)
 
     def unread_chunks(self, n_threads: int) -> Iterator[Callable[[], Chunk | None]]:
         """What makes the chunks of all files, on so many threads at once: checking is left to them."""
-        for number, path in enumerate(self.paths):
+        for path, first in zip(self.paths, self.first_rows, strict=True):
             with named(path):
-                yield from self._unread(path, number * ROWS_PER_FILE, n_threads)
+                yield from self._unread(path, first, n_threads)
 
-    def _unread(self, path: Place, place: int, n_threads: int) -> Iterator[Callable[[], Chunk | None]]:
+    def _unread(self, path: FilePath, first_row: int, n_threads: int) -> Iterator[Callable[[], Chunk | None]]:
+        """What makes the chunks of one file."""
+        chosen = None if self.part == "all" else self.reader(path).chosen(self.part)
         with open_parquet(path, remote_room(self.memory)) as parquet:
             names = parquet.schema.names
             weight = next((name for name in ("weight", "sample_weight") if name in names), None)
-            others = [name for name in ("weight", "sample_weight", "evaluation") if name in names]
-            start = 0
-            for batch in parquet.batches(
-                self._chunk_rows(parquet) // n_threads, [_CLASSES, _PROBA, "label", *others]
-            ):
-                yield partial(self._made_lists, batch, weight, start, place)
-                start += batch.num_rows
+            columns = [_CLASSES, _PROBA, "label", *([] if weight is None else [weight])]
+            start, number = 0, first_row
+            for batch in parquet.batches(max(1, self._chunk_rows(parquet) // n_threads), columns):
+                end = start + batch.num_rows
+                marks = None if chosen is None else chosen[start:end]
+                yield partial(self._made_lists, batch, weight, marks, path, start, number)
+                number += batch.num_rows if marks is None else int(np.count_nonzero(marks))
+                start = end
 
-    def _made_lists(self, batch: Any, weight: str | None, start: int, place: int) -> Chunk | None:
+    def _made_lists(
+        self,
+        batch: Any,
+        weight: str | None,
+        marks: Bools | None,
+        path: FilePath,
+        start: int,
+        number: int,
+    ) -> Chunk | None:
         """A batch, checked, with its rows' numbers; None if none of them is of the part asked for."""
-        with named(f"rows from {start}"):
+        with named(path), named(f"rows from {start}"):
             sample = self._checked(batch, weight)
-            if sample is None:
-                return None
-            rows = np.arange(place + start, place + start + sample.n_samples)
-            evaluation = "evaluation" in batch.schema.names
-            flags = _values(batch.column("evaluation"), "evaluation") if evaluation else None
-            return self.selected(Chunk(sample, rows), flags)
+        if sample is not None and marks is not None:
+            sample = sample.take(marks)
+        if sample is None or sample.n_samples == 0:
+            return None
+        return Chunk(sample, np.arange(number, number + sample.n_samples))
 
     def _chunk_rows(self, parquet: OpenParquet) -> int:
         """Rows whose entries fit, going by the mean number of entries."""
-        mean = 1 + parquet.n_values(_CLASSES) // max(1, parquet.n_rows)
+        mean = 1 + parquet.mean_length(_CLASSES)
         return max(1, self.chunk_memory // (_BYTES_PER_ENTRY * mean))
 
     def _checked(self, batch: Any, weight: str | None) -> Sample | None:
@@ -154,7 +163,7 @@ def open_lists(
      [ListedSample(n_samples=2, n_classes=4, n_listed=4, remainder='unknown')])
     """
     check_choice(remainder, "remainder", REMAINDERS)
-    check_choice(part, "part", ("all", "calibration", "evaluation"))
+    check_choice(part, "part", PARTS)
     limit = parse_memory(memory)
     paths = find_files(path, (".parquet",))
     if not paths:
@@ -224,7 +233,7 @@ def write_lists(path: _typing.Path, sample: ListedSample) -> None:
         pyarrow("parquet").write_table(table, file, write_page_checksum=True)
 
 
-def holds_lists(path: Place) -> bool:
+def holds_lists(path: FilePath) -> bool:
     """Whether a file is a Parquet file of lists of classes, and not one of full predictions."""
     if path.suffix.lower() != ".parquet":
         return False
@@ -233,7 +242,7 @@ def holds_lists(path: Place) -> bool:
         return all(name in schema.names and is_list(schema.field(name).type) for name in (_CLASSES, _PROBA))
 
 
-def _schema_of(path: Place) -> Any:
+def _schema_of(path: FilePath) -> Any:
     """The schema of a file, if it has the columns of lists."""
     with named(path), open_parquet(path) as parquet:
         schema = parquet.schema
@@ -252,12 +261,12 @@ def _schema_of(path: Place) -> Any:
         return schema
 
 
-def _names_of(path: Place, schema: Any) -> tuple[str, ...] | None:
+def _names_of(path: FilePath, schema: Any) -> tuple[str, ...] | None:
     with named(path):
         return names_in_metadata(schema)
 
 
-def _common_size(paths: Sequence[Place], schemas: Sequence[Any]) -> int:
+def _common_size(paths: Sequence[FilePath], schemas: Sequence[Any]) -> int:
     """The number of classes that the first file tells; others may tell nothing, but nothing else."""
     first, *others = map(_size_in_metadata, paths, schemas)
     if first is None:
@@ -268,7 +277,7 @@ def _common_size(paths: Sequence[Place], schemas: Sequence[Any]) -> int:
     return first
 
 
-def _size_in_metadata(path: Place, schema: Any) -> int | None:
+def _size_in_metadata(path: FilePath, schema: Any) -> int | None:
     text = (schema.metadata or {}).get(_SIZE)
     if text is None:
         names = names_in_metadata(schema)

@@ -1,19 +1,28 @@
 """Read back what polycal saved: witnesses, calibrators and states, by the family named in the file's header."""
 
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path as _Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from polycal._typing import Path
-from polycal.calibrators._base import Calibrator
-from polycal.calibrators._loading import rebuild_calibrator
-from polycal.families.witness import Witness, rebuild_witness
-from polycal.states.base import State, rebuild_state
-from polycal.storage.damage import DEFAULT_MAX_BYTES, named
-from polycal.storage.model import Arrays, load_object
+from polycal.storage.damage import DEFAULT_MAX_BYTES, named, readable
+from polycal.storage.model import load_object
+from polycal.storage.saved import unpacked
+
+if TYPE_CHECKING:
+    from polycal.calibrators.base import Calibrator
+    from polycal.families.witness import Witness
+    from polycal.states.base import State
+
+# What files hold, and the module that says where its families are.
+_ROLES = {
+    "witness": "polycal.families.witness",
+    "calibrator": "polycal.calibrators.base",
+    "state": "polycal.states.base",
+}
 
 
-def load(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Witness | Calibrator | State:
+def load(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> "Witness | Calibrator | State":
     """Load a witness, a calibrator or a state from the file that its ``save`` wrote.
 
     Parameters
@@ -29,8 +38,16 @@ def load(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Witness | Calibra
 
     Notes
     -----
-    The file is an archive of plain arrays with a JSON header and a checksum. Nothing in it is evaluated, and no
-    pickle is loaded; damaged, changed and foreign files are a ``ValueError`` that names the file.
+    The file is an archive of plain arrays with a JSON header. Nothing in it is evaluated, and no pickle is loaded.
+
+    What is promised: every object read is checked by its own class (shapes, types, ranges, finite numbers, sums that
+    agree) before anything is computed with it. A witness has values in [-1, 1] on the whole simplex, a calibrator
+    predicts probabilities or refuses, and sizes in the header are believed only as far as arrays bear them out. Files
+    that are damaged, foreign, or of objects that could not be are a ``ValueError`` of one line that names the file.
+    Files of earlier versions are read.
+
+    What is not: a checksum over header and arrays shows accidents, not forgery. Whoever writes a file decides which
+    witness or which calibrator it holds, so take files from those whose findings you would take.
 
     Examples
     --------
@@ -45,15 +62,11 @@ def load(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Witness | Calibra
     >>> again.describe() == witness.describe()
     True
     """
-    kind, meta, arrays = load_object(path, max_bytes)
+    tree, arrays = load_object(path, max_bytes)
     with named(_Path(path)):
-        if kind not in _REBUILD:
-            raise ValueError(f"holds a {kind[:40]!r}, which this polycal does not know")
-        return _REBUILD[kind](meta, arrays)
-
-
-_REBUILD: dict[str, Callable[[dict[str, Any], Arrays], Witness | Calibrator | State]] = {
-    "witness": rebuild_witness,
-    "calibrator": rebuild_calibrator,
-    "state": rebuild_state,
-}
+        role = str(tree.get("is", "")).partition("/")[0]
+        if role not in _ROLES:
+            raise ValueError(f"holds a {role[:40]!r}, which this polycal does not know")
+        import_module(_ROLES[role])
+        with readable(f"a {role}"):
+            return cast("Witness | Calibrator | State", unpacked(tree, arrays))

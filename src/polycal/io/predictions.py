@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -12,14 +12,24 @@ from polycal import _typing
 from polycal._containers import to_numpy
 from polycal._typing import Floats
 from polycal._validation import check_choice, check_integer, check_proba, check_sample, check_weight
-from polycal.io._formats import Format, format_of
-from polycal.io._places import Place, check_place, local_path, place_of
-from polycal.io._raw import RawPredictions, check_evaluation
+from polycal.io.arrow import FeatherReader
+from polycal.io.csv_table import CsvReader
+from polycal.io.npz import NpyReader, NpzReader
+from polycal.io.parquet import ParquetReader
+from polycal.io.paths import FilePath, check_path, file_path, local_path
+from polycal.io.reader import PARTS, Part, RawPredictions, Reader, check_evaluation, rows_of_part
 from polycal.sample import Remainder, Sample
-from polycal.storage.archive import map_npy
+from polycal.storage.archive import open_npy
+from polycal.storage.atomic import check_writable
 from polycal.storage.damage import DEFAULT_MAX_BYTES, check_file, named
 
-Part = Literal["all", "calibration", "evaluation"]
+FORMATS: dict[str, type[Reader]] = {
+    ".npz": NpzReader,
+    ".npy": NpyReader,
+    ".csv": CsvReader,
+    ".parquet": ParquetReader,
+    ".feather": FeatherReader,
+}
 
 
 def read_predictions(
@@ -39,13 +49,13 @@ def read_predictions(
 
         - ``.npz``: arrays ``proba`` or ``logits``, of shape (n, k), and ``labels``; optionally ``weight``,
           ``class_names`` (text) and ``evaluation`` (boolean). Other arrays are not looked at.
-        - ``.npy``: the probabilities alone, memory-mapped; labels, weights and class names come from
+        - ``.npy``: the probabilities alone; labels, weights and class names come from
           ``<name>.labels.npy``, ``<name>.weight.npy`` and ``<name>.class_names.json`` beside it.
         - ``.csv``, ``.parquet``, ``.feather``: a column ``label``; optionally ``weight`` and ``evaluation``; every
           other column is a class, its name the class name. Columns called 0, 1, 2, ... are classes without names.
           Where the schema's metadata of Parquet and Feather name the classes, as a JSON list under ``class_names``,
           only these columns are classes. Instead of columns, the two may hold one column ``proba`` of lists, with the
-          class names in the same place.
+          class names in the same metadata.
 
         The labels of a table are class names if all of them are, otherwise positions counted from 0.
     labels : array-like or path to an ``.npy`` file, optional
@@ -53,7 +63,8 @@ def read_predictions(
     part : {"all", "calibration", "evaluation"}
         Which rows to return, for a file that marks the rows of its evaluation part.
     max_bytes : int
-        Refuse a file that claims to unpack to more than this (16 GiB).
+        Refuse a file that claims to unpack to more than this. By default 16 GiB, or three quarters of the memory where
+        that is less.
     remainder : {"unknown", "spread", "anywhere", "class"}
         For a Parquet file of lists of classes, see `open_lists`: what is said of the rest, see
         `smooth_calibration_error`.
@@ -61,7 +72,7 @@ def read_predictions(
     Returns
     -------
     Sample
-        The validated predictions. A C-contiguous float ``.npy`` whose rows sum to 1 stays memory-mapped.
+        The validated predictions.
 
     Notes
     -----
@@ -86,20 +97,20 @@ def read_predictions(
     """
     from polycal.io.lists import holds_lists, read_lists  # noqa: PLC0415 - they are read as predictions too
 
-    check_choice(part, "part", ("all", "calibration", "evaluation"))
-    check_place(place_of(path))
-    if labels is None and holds_lists(place_of(path)):
+    check_choice(part, "part", PARTS)
+    check_path(file_path(path))
+    if labels is None and holds_lists(file_path(path)):
         return read_lists(path, part=part, remainder=remainder)
-    place, file_format, raw = _read(path, max_bytes)
-    with named(place):
+    file, reader, raw = _read(path, max_bytes)
+    with named(file):
         sample = check_sample(
-            _labels(raw, labels, file_format),
+            _labels(raw, labels, reader),
             raw.proba,
             sample_weight=raw.sample_weight,
             class_names=raw.class_names,
             from_logits=raw.from_logits,
         )
-        return sample if part == "all" else _select(sample, raw.evaluation, part, file_format)
+        return sample if part == "all" else _select(sample, raw.evaluation, part)
 
 
 def read_probabilities(
@@ -112,7 +123,8 @@ def read_probabilities(
     path : str or path
         The file, as for `read_predictions`.
     max_bytes : int
-        Refuse a file that claims to unpack to more than this (16 GiB).
+        Refuse a file that claims to unpack to more than this. By default 16 GiB, or three quarters of the memory where
+        that is less.
 
     Returns
     -------
@@ -132,8 +144,8 @@ def read_probabilities(
     ...     read_probabilities(path)
     (array([[0.9, 0.1]]), ('cat', 'dog'))
     """
-    place, _, raw = _read(path, max_bytes)
-    with named(place):
+    file, _, raw = _read(path, max_bytes)
+    with named(file):
         return check_proba(raw.proba, class_names=raw.class_names, from_logits=raw.from_logits)
 
 
@@ -177,10 +189,10 @@ def write_predictions(
     ...     read_predictions(path).labels
     array([1, 0])
     """
-    place, file_format = _writable(path, "path")
+    target, file_format = _writable(path, "path")
     raw = _checked(y_true, y_proba, sample_weight, class_names, evaluation)
-    with named(place):
-        file_format.write(place, raw)
+    with named(target):
+        file_format.write(target, raw)
 
 
 def map_predictions(
@@ -197,8 +209,8 @@ def map_predictions(
     """
     # Before the work, not after it.
     target, _ = _writable(out, "out")
-    place, _, raw = _read(path, max_bytes)
-    with named(place):
+    file, _, raw = _read(path, max_bytes)
+    with named(file):
         proba, names = check_proba(raw.proba, class_names=raw.class_names, from_logits=raw.from_logits)
     write_predictions(
         target,
@@ -211,36 +223,41 @@ def map_predictions(
     return int(proba.shape[0])
 
 
-def _writable(path: _typing.Path, name: str) -> tuple[Path, Format]:
-    """The place of a file to write, and its format."""
-    place = local_path(path, name)
-    with named(place):
-        file_format = format_of(place)
-    if place.is_dir():
-        raise IsADirectoryError(f"{place} is a folder; give the name of a file to write")
-    if not place.parent.is_dir():
-        raise FileNotFoundError(f"{place} cannot be written: there is no folder {place.parent}")
-    return place, file_format
+def format_of(path: FilePath) -> type[Reader]:
+    """Look up the format of a file's suffix."""
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
+        raise ValueError(f"the suffix {path.suffix!r} is not one of {', '.join(FORMATS)}")
+    return FORMATS[suffix]
 
 
-def _read(path: _typing.Path, max_bytes: int) -> tuple[Place, Format, RawPredictions]:
+def _writable(path: _typing.Path, name: str) -> tuple[Path, type[Reader]]:
+    """The path of a file to write, and its format."""
+    target = local_path(path, name)
+    with named(target):
+        file_format = format_of(target)
+    check_writable(target)
+    return target, file_format
+
+
+def _read(path: _typing.Path, max_bytes: int) -> tuple[FilePath, Reader, RawPredictions]:
     """Read a file by its suffix."""
     check_integer(max_bytes, "max_bytes", minimum=1)
-    place = place_of(path)
-    check_place(place)
-    with named(place):
-        file_format = format_of(place)
-        return place, file_format, file_format.read(place, max_bytes)
+    file = file_path(path)
+    check_path(file)
+    with named(file):
+        reader = format_of(file)(file, max_bytes)
+        return file, reader, reader.read()
 
 
-def _labels(raw: RawPredictions, given: Any, file_format: Format) -> Any:
+def _labels(raw: RawPredictions, given: Any, reader: Reader) -> Any:
     """Take the labels from the file or from the argument, whichever has them."""
     if raw.labels is not None:
         if given is not None:
             raise ValueError("the file has labels of its own; leave out labels=")
         return raw.labels
     if given is None:
-        raise ValueError(f"the file has no labels; give it {file_format.labels}, or pass labels=")
+        raise ValueError(f"the file has no labels; give it {reader.labels}, or pass labels=")
     if not isinstance(given, str | PathLike):
         return given
     path = local_path(given, "labels")
@@ -248,17 +265,12 @@ def _labels(raw: RawPredictions, given: Any, file_format: Format) -> Any:
     if path.suffix.lower() != ".npy":
         raise ValueError(f"labels={str(given)!r} must be an .npy file, or an array")
     with named(path):
-        return map_npy(path)
+        return open_npy(path).read()
 
 
-def _select(sample: Sample, evaluation: NDArray[Any] | None, part: Part, file_format: Format) -> Sample:
+def _select(sample: Sample, evaluation: NDArray[Any] | None, part: Part) -> Sample:
     """Take the rows of one part."""
-    if evaluation is None:
-        raise ValueError(
-            f"the file does not mark its parts, so part={part!r} cannot be read; {file_format.parts}"
-        )
-    check_evaluation(evaluation, sample.n_samples)
-    rows = evaluation if part == "evaluation" else ~evaluation
+    rows = rows_of_part(evaluation, part, sample.n_samples)
     if not rows.any():
         raise ValueError(f"the file marks no row of the {part} part")
     chosen = sample.take(rows)

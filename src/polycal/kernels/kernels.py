@@ -3,18 +3,23 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polycal._typing import Float64s, Floats
 from polycal._validation import check_integer, check_real
+from polycal.storage.rules import Kept
+from polycal.storage.saved import Saved
 
 _CACHE_BYTES = 1 << 22
+# Every degree costs a pass over all pairs.
+_LARGEST_DEGREE = 100_000
+# Scales beyond these cannot be squared in single precision, and tell no two predictions apart, or all.
+_SCALES = (1e-9, 1e9)
 
 
-class Kernel(ABC):
+class Kernel(Saved, ABC):
     """A positive definite function of two predictions, ``ker(v, v') = <phi(v), phi(v')>``.
 
     Kernels are small frozen dataclasses, so they compare, hash and print by their parameters.
@@ -25,7 +30,7 @@ class Kernel(ABC):
         s^2: no value ``ker(v, v)`` on the simplex is larger.
     """
 
-    name: ClassVar[str]
+    role: ClassVar[str] = "kernel"
     bound: float
 
     @abstractmethod
@@ -39,15 +44,6 @@ class Kernel(ABC):
     def resolve(self, points: Floats) -> "Kernel":  # noqa: ARG002 - for kernels that look at the points
         """The kernel with every parameter fixed, given the predictions it will be used on."""
         return self
-
-    @abstractmethod
-    def state(self) -> dict[str, NDArray[Any]]:
-        """The arrays that define the kernel."""
-
-
-def pack_kernel(kernel: Kernel, parameter: float) -> dict[str, NDArray[Any]]:
-    """Name and parameter as arrays, for a kernel defined by one number."""
-    return {"kernel": np.array(kernel.name), "kernel_parameter": np.array(float(parameter))}
 
 
 def cached_rows(block: Floats) -> Iterator[slice]:
@@ -86,12 +82,15 @@ class Multinomial(Kernel):
     array([[1.75]])
     """
 
-    degree: int = 8
+    degree: Annotated[int, Kept()] = 8
     bound: float = field(init=False, repr=False, compare=False)
-    name: ClassVar[str] = "multinomial"
+    family: ClassVar[str] = "multinomial"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bound", check_integer(self.degree, "degree", minimum=0) + 1.0)
+        degree = check_integer(self.degree, "degree", minimum=0)
+        if degree > _LARGEST_DEGREE:
+            raise ValueError(f"degree must be at most {_LARGEST_DEGREE:,}; got {degree:,}.")
+        object.__setattr__(self, "bound", degree + 1.0)
 
     def block(self, left: Floats, right: Floats) -> Floats:
         """The kernel of all pairs of rows, by Horner's rule on their inner products."""
@@ -110,10 +109,6 @@ class Multinomial(Kernel):
         """The kernel in words."""
         return f"multinomial kernel of degree {self.degree}"
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """The degree."""
-        return pack_kernel(self, self.degree)
-
 
 Scale = float | Literal["median"]
 
@@ -125,7 +120,7 @@ _MEDIAN_ROWS = 1000
 class Radial(Kernel):
     """A decreasing function of ``||v - v'||_2 / scale``, 1 at distance 0."""
 
-    scale: Scale = 1.0
+    scale: Annotated[Scale, Kept()] = 1.0
     bound: float = field(default=1.0, init=False, repr=False, compare=False)
     # The multiple of squared distances, in units of the scale, that `_decay` starts from; a power of 2, up to sign.
     _multiple: ClassVar[float]
@@ -136,6 +131,8 @@ class Radial(Kernel):
                 raise ValueError(f"scale must be a positive number or 'median'; got {self.scale!r}.")
         elif check_real(self.scale, "scale", low=0) == 0:
             raise ValueError("scale must be positive; got 0.")
+        elif not _SCALES[0] <= self.scale <= _SCALES[1]:
+            raise ValueError(f"scale must lie in {_SCALES[0]:g} to {_SCALES[1]:g}; got {self.scale:g}.")
 
     def resolve(self, points: Floats) -> "Radial":
         """The kernel with its scale fixed: "median" becomes the median distance of these predictions."""
@@ -162,10 +159,6 @@ class Radial(Kernel):
     @abstractmethod
     def _decay(multiples: Floats) -> None:
         """Turn multiples of squared distances, some of the wrong sign by rounding, into kernel values in place."""
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """The scale."""
-        return pack_kernel(self, float(self.scale))
 
 
 @dataclass(frozen=True)
@@ -195,7 +188,7 @@ class Laplace(Radial):
     array([[1.    , 0.3679]])
     """
 
-    name: ClassVar[str] = "laplace"
+    family: ClassVar[str] = "laplace"
     _multiple: ClassVar[float] = 1.0
 
     @staticmethod
@@ -231,7 +224,7 @@ class Gaussian(Radial):
     array([[1.    , 0.6065]])
     """
 
-    name: ClassVar[str] = "gaussian"
+    family: ClassVar[str] = "gaussian"
     _multiple: ClassVar[float] = -0.5
 
     @staticmethod
@@ -301,7 +294,6 @@ class CallableKernel(Kernel):
 
     function: Callable[[Floats, Floats], Any]
     bound: float
-    name: ClassVar[str] = "callable"
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -323,8 +315,7 @@ class CallableKernel(Kernel):
         """The function's name."""
         return f"kernel {getattr(self.function, '__name__', type(self.function).__name__)}"
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Refuse: code is never saved."""
+    def _saved_values(self) -> dict[str, Any]:
         raise TypeError(
             "A kernel given by a function cannot be saved, because code never is; use Multinomial, Laplace or Gaussian."
         )
@@ -346,18 +337,3 @@ def ball_scale(kernel: Kernel, norms: Float64s) -> Float64s:
     scale: Float64s = np.zeros_like(norms)
     np.divide(kernel.bound**-0.5, norms, out=scale, where=norms > 0)
     return scale
-
-
-_FAMILIES: dict[str, Callable[[float], Kernel]] = {
-    Multinomial.name: lambda degree: Multinomial(int(degree)),
-    Laplace.name: Laplace,
-    Gaussian.name: Gaussian,
-}
-
-
-def unpack_kernel(state: dict[str, NDArray[Any]]) -> Kernel:
-    """The inverse of a kernel's `state`."""
-    name = str(state["kernel"])
-    if name not in _FAMILIES:
-        raise ValueError(f"kernel is {name!r}, which is not one of {', '.join(map(repr, _FAMILIES))}.")
-    return _FAMILIES[name](float(state["kernel_parameter"]))

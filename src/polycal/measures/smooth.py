@@ -1,17 +1,22 @@
 """The smooth calibration error of one question, exactly, and the function of the prediction that attains it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal._validation import check_sample, check_subset
 from polycal.sample import Question, Remainder, ask
+from polycal.storage.rules import Array, expect
+from polycal.storage.saved import Checked
+
+# Slopes are differences of rounded numbers over such differences.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class LipschitzFunction:
+class LipschitzFunction(Checked):
     """A 1-Lipschitz function into [-1, 1]: linear between knots, constant outside them.
 
     Attributes
@@ -20,8 +25,17 @@ class LipschitzFunction:
         Increasing arguments and the function's values there.
     """
 
-    knots: Float64s
-    heights: Float64s
+    knots: Annotated[Float64s, Array("float64", "n_knots")]
+    heights: Annotated[Float64s, Array("float64", "n_knots", low=-1, high=1)]
+    role: ClassVar[str] = "function"
+    family: ClassVar[str] = "lipschitz"
+
+    def _check(self) -> None:
+        super()._check()
+        expect(self.knots.size, "a function must have at least one knot")
+        steps = np.diff(self.knots)
+        expect((steps >= 0).all(), "knots must increase")
+        expect((np.abs(np.diff(self.heights)) <= steps + _ROUNDING).all(), "slopes must lie in -1 to 1")
 
     def __call__(self, values: Any) -> Float64s:
         """Evaluate at any array of numbers."""
@@ -38,7 +52,7 @@ class LipschitzFunction:
 
 
 @dataclass(frozen=True, eq=False)
-class StepFunction:
+class StepFunction(Checked):
     """A function constant on bins; a bin holds its upper edge, and the first bin also its lower one.
 
     Attributes
@@ -49,8 +63,14 @@ class StepFunction:
         The values.
     """
 
-    knots: Float64s
-    heights: Float64s
+    knots: Annotated[Float64s, Array("float64", "n_knots")]
+    heights: Annotated[Float64s, Array("float64", "n_knots+1", low=-1, high=1)]
+    role: ClassVar[str] = "function"
+    family: ClassVar[str] = "step"
+
+    def _check(self) -> None:
+        super()._check()
+        expect((np.diff(self.knots) >= 0).all(), "knots must increase")
 
     def __call__(self, values: Any) -> Float64s:
         """Evaluate at any array of numbers."""
@@ -408,3 +428,31 @@ def _kernels() -> Any:
     from polycal._compiled import smooth as kernels  # noqa: PLC0415
 
     return kernels
+
+
+def drawn_points(curve: SmoothCurve, max_points: int) -> tuple[Float64s, Float64s, Float64s]:
+    """Steps to draw: F and S are 0 before the first prediction, and R after the last."""
+    u = curve.predicted
+    kept = _kept(u, curve.cumulative, max_points)
+    ends = min(0.0, u[0]), max(1.0, u[-1])
+    x = np.concatenate([ends[:1], u[kept], ends[1:]])
+    F, S = (np.concatenate([[0.0], line[kept], line[-1:]]) for line in (curve.cumulative, curve.monotone))
+    return x, F, S
+
+
+def _kept(u: Float64s, F: Float64s, max_points: int) -> Ints:
+    """Indices of the points to draw: the last of equal predictions, and of these at most four a column.
+
+    Between equal predictions F depends on the order of the rows, so it has no place in a picture.
+    """
+    distinct = np.append(np.flatnonzero(np.diff(u) > 0), u.size - 1)
+    if distinct.size <= max_points:
+        return distinct
+    x, y, n_columns = u[distinct], F[distinct], max_points // 4
+    column = np.minimum((x - x[0]) / (x[-1] - x[0]) * n_columns, n_columns - 1).astype(np.int64)
+    starts = np.flatnonzero(np.diff(column, prepend=-1))
+    picks = [
+        (a, a + int(y[a:b].argmin()), a + int(y[a:b].argmax()), b - 1)
+        for a, b in zip(starts.tolist(), [*starts[1:].tolist(), x.size], strict=True)
+    ]
+    return distinct[np.unique(picks)]

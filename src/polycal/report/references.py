@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from polycal.families.defaults import DEFAULT_NOTIONS
-
 PAPER_URL = "https://arxiv.org/abs/2402.07821"
 PAPER = (
     "Parikshit Gopalan, Lunjia Hu and Guy N. Rothblum (2024). On Computationally Efficient Multi-Class Calibration. "
@@ -37,9 +35,12 @@ def bibtex(audit: dict[str, Any]) -> str:
 def python_call(audit: dict[str, Any]) -> str:
     """The audit as a call in Python; the data and any auditors of one's own are for the reader to fill in."""
     definitions = [error["definition"] for error in audit["errors"]]
-    chosen = definitions != [repr(notion) for notion in DEFAULT_NOTIONS]
     arguments = [
-        *([f"notions=[{', '.join(f'pc.{notion}' for notion in definitions)}]"] if chosen else []),
+        *(
+            [f"notions=[{', '.join(f'pc.{notion}' for notion in definitions)}]"]
+            if not audit["default_notions"]
+            else []
+        ),
         *(["groups=groups"] if audit["groups"] else []),
         *(["sample_weight=sample_weight"] if audit["weighted"] else []),
         *(["calibrator=calibrator"] if audit["calibrator"] else []),
@@ -62,6 +63,7 @@ def limits(audit: dict[str, Any]) -> list[str]:
         "To rule out every way of being wrong would take more rows than anybody has.",
         "Rows stand for other rows like them. On data of another kind the same model may be wrong elsewhere.",
     ]
+    said.extend(audit["approximations"])
     if audit["weighted"]:
         said.append(
             "Rows were weighted. A row of weight 2 counts double but is one observation: the intervals in bins take "

@@ -1,22 +1,24 @@
 """What every state can do: take in rows, merge with another, finish, be saved."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from copy import deepcopy
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import Any, ClassVar, Self
+from inspect import signature
+from numbers import Integral
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from polycal import states
 from polycal._typing import Float64s, Ints, Path
 from polycal._validation import check_chunk, check_integer
 from polycal.sample import Remainder, Sample
-from polycal.storage.damage import readable
-from polycal.storage.model import Arrays, save_object
+from polycal.storage.model import digest
+from polycal.storage.rules import ClassNames, Real, Whole, expect
+from polycal.storage.saved import Saved, packed, save
 
 
-class State(ABC):
+class State(Saved, ABC):
     """What must be remembered of the rows seen so far to finish a computation over all rows.
 
     States add up: rows may come in any chunks, on any machine, on any day. However they are cut, updating and
@@ -34,23 +36,35 @@ class State(ABC):
         Names of the classes, if any chunk had them.
     """
 
-    family: ClassVar[str]
+    role: ClassVar[str] = "state"
+    homes: ClassVar[dict[str, str]] = {
+        "binned": "polycal.states.sums",
+        "certificate": "polycal.states.certificate",
+        "classes": "polycal.states.questions",
+        "kernel": "polycal.states.kernel",
+        "question": "polycal.states.questions",
+        "reading": "polycal.states.certificate",
+        "scores": "polycal.states.sums",
+        "sketch": "polycal.states.rows",
+        "truncated": "polycal.states.lists",
+        "truncated-kernel": "polycal.states.lists",
+    }
     # Whether the state holds so many rows that threads should take turns at one, instead of a copy for each.
     holds_rows: ClassVar[bool] = False
-    families: ClassVar[dict[str, type["State"]]] = {}
     # What is said of the rest of lists, unless an update says otherwise.
     remainder: Remainder = "unknown"
+
+    n_classes: Annotated[int | None, Whole(low=2, optional=True)]
+    class_names: Annotated[tuple[str, ...] | None, ClassNames()]
+    n_samples: Annotated[int, Whole()]
+    total_weight: Annotated[float, Real(low=0)]
 
     def __init__(self) -> None:
         self.n_samples = 0
         self.total_weight = 0.0
-        self.n_classes: int | None = None
-        self.class_names: tuple[str, ...] | None = None
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "family" in cls.__dict__:
-            State.families[cls.family] = cls
+        self.n_classes = None
+        self.class_names = None
+        self._digests: dict[str, str] = {}
 
     def update(
         self,
@@ -143,39 +157,16 @@ class State(ABC):
 
     def save(self, path: Path) -> None:
         """Write the state to one file, to be read back by `polycal.load`; no pickle is involved."""
-        meta = {
-            "family": self.family,
-            "parameters": self.parameters(),
-            "n_samples": self.n_samples,
-            "total_weight": self.total_weight,
-            "n_classes": self.n_classes,
-            "class_names": self.class_names,
-        }
-        save_object(path, "state", meta, self.arrays())
+        save(self, path)
 
-    def resume(
-        self, n_samples: int, total_weight: float, n_classes: int, class_names: tuple[str, ...] | None
-    ) -> None:
-        """Set what a saved state had seen."""
-        self.n_samples, self.total_weight = n_samples, total_weight
-        self.n_classes, self.class_names = n_classes, class_names
+    def parameters(self) -> dict[str, Any]:
+        """What states must have in common to be merged: what they were made with, in plain numbers and text."""
+        given = _given(type(self)) - {"class_names"}
+        return {name: self._plain(name) for name in self._rules if name in given}
 
     @abstractmethod
     def finish(self) -> Any:
         """The result for all rows seen. The state is unchanged and may take in more."""
-
-    @abstractmethod
-    def parameters(self) -> dict[str, Any]:
-        """What states must have in common to be merged: plain numbers and text."""
-
-    @abstractmethod
-    def arrays(self) -> Arrays:
-        """Everything else that is saved."""
-
-    @classmethod
-    @abstractmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
-        """A state from what was saved."""
 
     @abstractmethod
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:
@@ -185,8 +176,42 @@ class State(ABC):
     def _merge(self, other: Any) -> None:
         """Take in another state of the same parameters and classes."""
 
-    def _open(self, n_classes: int) -> None:  # noqa: B027 - most states need nothing
+    def _open(self, n_classes: int) -> None:
         """Make room once the number of classes is known."""
+
+    def _plain(self, name: str) -> Any:
+        """A parameter, or the checksum of one that is an array or made of arrays."""
+        value = getattr(self, name)
+        if not isinstance(value, Saved | np.ndarray):
+            return value
+        if name not in self._digests:
+            self._digests[name] = _digest(value)
+        return self._digests[name]
+
+    @classmethod
+    def _rebuilt(cls, values: dict[str, Any]) -> Self:
+        given = _given(cls)
+        state = cls(**{name: value for name, value in values.items() if name in given})
+        state.class_names = values["class_names"]
+        if values["n_classes"] is None:
+            # It has seen nothing, but may have been told the names.
+            return state
+        for name in cls._rules.keys() - given:
+            setattr(state, name, values[name.lstrip("_")])
+        return state
+
+    def _check(self) -> None:
+        super()._check()
+        expect(self.n_classes is not None or self.n_samples == 0, "rows must be of some number of classes")
+        if self.n_classes is not None:
+            self._check_sums(self.n_classes)
+
+    def _check_sums(self, n_classes: int) -> None:
+        """Refuse sums that no rows of so many classes have."""
+
+    def _is_total(self, weight: Any) -> bool:
+        """Whether the sum of some weights is that of all rows, to rounding."""
+        return bool(np.allclose(weight, self.total_weight, rtol=1e-6))
 
     def _seen(self) -> int:
         """The number of classes, refusing to finish when there was no row of positive weight."""
@@ -223,16 +248,19 @@ def agree_names(before: tuple[str, ...], now: tuple[str, ...] | None) -> None:
     )
 
 
-def rebuild_state(meta: dict[str, Any], arrays: Arrays) -> State:
-    """The state of a saved object."""
-    for module in iter_modules(states.__path__):
-        import_module(f"{states.__name__}.{module.name}")
-    with readable("a state"):
-        state = State.families[meta["family"]].rebuild(dict(meta["parameters"]), arrays)
-        names = None if meta["class_names"] is None else tuple(map(str, meta["class_names"]))
-        if meta["n_classes"] is None:
-            # It has seen nothing, but may have been told the names.
-            state.class_names = names
-        else:
-            state.resume(int(meta["n_samples"]), float(meta["total_weight"]), int(meta["n_classes"]), names)
-        return state
+def plain_set(classes: Any) -> Any:
+    """A set of classes as a list of names and Python's numbers, to be saved and compared; judged once rows are seen."""
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        return classes
+    return [int(member) if isinstance(member, Integral) else member for member in classes]
+
+
+def _given(cls: type[State]) -> set[str]:
+    """The names of what a state is made with."""
+    return set(signature(cls).parameters)
+
+
+def _digest(value: Saved | NDArray[Any]) -> str:
+    """A checksum of a parameter."""
+    tree, arrays = ({}, {"": value}) if isinstance(value, np.ndarray) else packed(value)
+    return digest({"tree": np.array(repr(tree)), **arrays})

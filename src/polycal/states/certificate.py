@@ -1,26 +1,24 @@
 """A certificate that grows with the rows, and the reading that goes with it."""
 
-import hashlib
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_integer, check_real
-from polycal.families.witness import Witness, rebuild_witness
+from polycal._validation import check_integer, check_real, class_set
+from polycal.families.witness import Witness
 from polycal.inference.betting import lower_bound, mixture_lower_bound, mixture_p_value, p_value, set_up
 from polycal.inference.bounds import check_level, check_seed
 from polycal.inference.certificate import Certificate, Reading, correlation_bound
-from polycal.sample import Sample, ask_confidence, ask_subset
-from polycal.states.base import State
+from polycal.sample import Question, Sample, ask_confidence, ask_subset
+from polycal.states.base import State, plain_set
 from polycal.states.sums import Runs
-from polycal.storage.model import Arrays
+from polycal.storage.rules import Array, ClassSet, Part, Real, Text, Whole, expect
 
 # Correlations, scaled to [0, 1], are rounded down to multiples of this.
 _CELL = 2.0**-18
 # More rows than this are too many for the sequential game; there the mixture of fixed bets is sharp enough.
-_MOST_PLAYED = 1 << 21
-_PREFIX = "witness_"
+_MOST_PLAYED = 1 << 19
 
 
 class CertificateState(State):
@@ -37,7 +35,7 @@ class CertificateState(State):
         Seed of the orders in which rows are bet on.
     most_played : int, optional
         Rows beyond which the game is replaced by fixed bets (see Notes), to save memory: the game takes about 100 bytes
-        a row. At most, and by default, two million. Not saved with the state.
+        a row. At most, and by default, 524,288. Not saved with the state.
 
     See Also
     --------
@@ -70,6 +68,12 @@ class CertificateState(State):
 
     family: ClassVar[str] = "certificate"
 
+    witness: Annotated[Witness, Part((Witness,))]
+    alpha: Annotated[float, Real(low=0, high=1)]
+    random_state: Annotated[int, Whole()]
+    _tally: Annotated[Runs, Part((Runs,))]
+    _sums: Annotated[Float64s, Array("float64", "5")]
+
     def __init__(
         self, witness: Witness, *, alpha: float = 0.05, random_state: int = 0, most_played: int | None = None
     ) -> None:
@@ -81,7 +85,6 @@ class CertificateState(State):
         self.random_state = check_seed(random_state)
         asked = _MOST_PLAYED if most_played is None else check_integer(most_played, "most_played", minimum=1)
         self.most_played = min(asked, _MOST_PLAYED)
-        self._digest = _digest(witness)
         # Value and weight are the keys, the number of rows is what adds up.
         self._tally = Runs(2, np.zeros((3, 0)))
         # Sums of u, u y, u^2, u^2 y, u^2 y^2 for weights u and y the correlation over its bound.
@@ -93,7 +96,7 @@ class CertificateState(State):
         bound = correlation_bound(self.witness)
         lower, p = self._verdict()
         return Certificate(
-            estimate=bound * float(self._sums[1] / self._sums[0]),
+            estimate=self.estimate,
             lower_bound=2.0 * bound * lower - bound,
             p_value=p,
             alpha=self.alpha,
@@ -102,33 +105,27 @@ class CertificateState(State):
             std_error=bound * self._standard_error(),
         )
 
-    def parameters(self) -> dict[str, Any]:
-        """The witness (its checksum), level and seed."""
-        return {
-            "witness": {
-                "family": self.witness.kind,
-                "n_classes": self.witness.n_classes,
-                "class_names": None if self.witness.class_names is None else list(self.witness.class_names),
-                "sha256": self._digest,
-            },
-            "alpha": self.alpha,
-            "random_state": self.random_state,
-        }
+    @property
+    def estimate(self) -> float:
+        """The mean correlation of all rows, without a verdict."""
+        return correlation_bound(self.witness) * float(self._sums[1] / self._sums[0])
 
-    def arrays(self) -> Arrays:
-        """The witness, the tally and the sums."""
-        witness = {_PREFIX + name: array for name, array in self.witness.state().items()}
-        return {**witness, "tally": self._tally.whole(), "sums": self._sums}
-
-    @classmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
-        """A state from what was saved."""
-        own = {name.removeprefix(_PREFIX): a for name, a in arrays.items() if name.startswith(_PREFIX)}
-        witness = rebuild_witness(parameters["witness"], own)
-        state = cls(witness, alpha=parameters["alpha"], random_state=parameters["random_state"])
-        state._tally = Runs(2, arrays["tally"])
-        state._sums = arrays["sums"]
-        return state
+    def _check_sums(self, n_classes: int) -> None:
+        expect(self.witness.n_classes == n_classes, "the witness must be of the same classes")
+        expect(self._tally.n_keys == 2, "values and weights must be the keys")
+        cells, weight, count = self._tally.check_columns(3)
+        whole = (cells == np.floor(cells)).all() and (count == np.floor(count)).all()
+        expect(
+            whole and (cells >= 0).all() and (cells * _CELL <= 1).all(), "values must be multiples of a cell"
+        )
+        expect((weight > 0).all() and (count >= 1).all(), "weights and counts must be positive")
+        expect(count.sum() <= self.n_samples, "no more rows must be counted than were seen")
+        total, gain, square, *_ = self._sums
+        expect(
+            self._is_total([total, weight @ count]),
+            "the weights of the tally must add up to that of all rows",
+        )
+        expect(abs(gain) <= total * (1.0 + 1e-6) and square >= 0, "correlations must be at most their bound")
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
         counted = np.flatnonzero(weight)
@@ -165,15 +162,6 @@ class CertificateState(State):
         return float(np.sqrt(n / max(n - 1.0, 1.0) * max(squares, 0.0)) / total)
 
 
-def _digest(witness: Witness) -> str:
-    """A checksum of the witness."""
-    digest = hashlib.sha256(witness.kind.encode())
-    for name, array in sorted(witness.state().items()):
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
-
-
 class ReadingState(State):
     """What a question says and what happened, over the rows whose prediction lies in a range.
 
@@ -198,9 +186,15 @@ class ReadingState(State):
 
     family: ClassVar[str] = "reading"
 
+    members: Annotated[Any, ClassSet()]
+    low: Annotated[float, Real(low=-1, high=1)]
+    high: Annotated[float, Real(low=-1, high=1)]
+    _text: Annotated[str, Text()]
+    _sums: Annotated[Float64s, Array("float64", "4", low=0)]
+
     def __init__(self, members: Any, low: float, high: float) -> None:
         super().__init__()
-        self.members = None if members is None else np.array(members, dtype=np.int64)
+        self.members = plain_set(members)
         self.low, self.high = check_real(low, "low", low=-1, high=1), check_real(high, "high", low=-1, high=1)
         self._text = ""
         # Weight, weighted prediction, weighted "yes", and weighted half of what lists leave in doubt, inside the range.
@@ -216,24 +210,19 @@ class ReadingState(State):
         share = weight / self.total_weight
         return Reading(self._text, max(self.low, 0.0), self.high, predicted, observed, share, doubt)
 
-    def parameters(self) -> dict[str, Any]:
-        """Question and range."""
-        members = None if self.members is None else self.members.tolist()
-        return {"members": members, "low": self.low, "high": self.high}
+    def _check_sums(self, n_classes: int) -> None:
+        self._open(n_classes)
+        most = self.total_weight * (1.0 + 1e-6)
+        weight, *sums = self._sums
+        inside = max(sums) <= weight * (1.0 + 1e-6)
+        expect(weight <= most and inside, "means must be at most 1")
 
-    def arrays(self) -> Arrays:
-        """The sums, and the question in words."""
-        return {"sums": self._sums, "text": np.array(self._text)}
-
-    @classmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
-        """A state from what was saved."""
-        state = cls(**parameters)
-        state._sums[: arrays["sums"].size], state._text = arrays["sums"], str(arrays["text"])
-        return state
+    def _open(self, n_classes: int) -> None:
+        if self.members is not None:
+            self.members = class_set(self.members, n_classes, self.class_names, "members").tolist()
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
-        question = ask_confidence(sample) if self.members is None else ask_subset(sample, self.members)
+        question = self._ask(sample)
         inside = (question.predicted > self.low) & (question.predicted <= self.high)
         w = weight * inside
         low, high = question.ranges
@@ -243,3 +232,6 @@ class ReadingState(State):
     def _merge(self, other: "ReadingState") -> None:
         self._sums += other._sums
         self._text = other._text
+
+    def _ask(self, sample: Sample) -> Question:
+        return ask_confidence(sample) if self.members is None else ask_subset(sample, np.array(self.members))

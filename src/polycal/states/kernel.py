@@ -1,8 +1,7 @@
 """A kernel witness from one pass: sums of residuals weighed by likeness to landmarks."""
 
-import hashlib
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -18,17 +17,20 @@ from polycal.families.kernel_lists import (
     best_amplification,
     landmark_coefficients,
 )
-from polycal.kernels.kernels import Gaussian, Kernel, unpack_kernel
+from polycal.kernels.kernels import Gaussian, Kernel
 from polycal.kernels.products import kernel_times
 from polycal.listed import ListedSample
 from polycal.sample import Sample, refuse_lists, row_blocks
 from polycal.states.base import State
-from polycal.states.rows import Bottom, BottomLists, BottomRows, Keys, rebuild_bottom, row_keys
-from polycal.storage.model import Arrays
+from polycal.states.rows import Bottom, BottomLists, BottomRows, Keys, row_keys
+from polycal.storage.rules import Part, Rows, Whole, expect
+from polycal.storage.saved import Checked
 
 
 def choose_landmarks(sample: Sample, n_random: int = 400) -> Floats | Landmarks:
-    """The mean prediction of the rows of each most likely class, and the first ``n_random`` rows, in float32.
+    """The mean prediction of the rows of each most likely class, and the first ``n_random`` rows.
+
+    In float64: sums in single precision would depend on how rows are cut into chunks.
 
     Of lists, see `Landmarks.among`. With many classes the means matter most: predictions gather near the corners, and
     rows drawn at random miss most of a thousand of them.
@@ -39,13 +41,67 @@ def choose_landmarks(sample: Sample, n_random: int = 400) -> Floats | Landmarks:
     order = np.argsort(top, kind="stable")
     alike = np.split(order, np.flatnonzero(np.diff(top[order])) + 1)
     means = [sample.proba[rows].mean(axis=0, dtype=np.float64) for rows in alike]
-    return np.concatenate([means, sample.proba[:n_random]]).astype(np.float32)
+    landmarks: Float64s = np.concatenate([means, sample.proba[:n_random].astype(np.float64)])
+    normalised: Float64s = landmarks / landmarks.sum(axis=1, keepdims=True)
+    return normalised
 
 
 _PURPOSE = 2
 _DEFAULT_KERNEL = Gaussian(0.2)
 # Rows whose keys are among this share of all keys may be held back to choose the amplification.
 _SHARE_HELD_BACK = 4
+
+
+@dataclass(frozen=True, eq=False)
+class FullLandmarks(Checked):
+    """Full predictions to which others are compared: `Landmarks` are those of lists."""
+
+    points: Annotated[Floats, Rows("floats", "n_landmarks n_columns")]
+    role: ClassVar[str] = "part"
+    family: ClassVar[str] = "landmarks"
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, k."""
+        return int(self.points.shape[1])
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Of the sums: height, width, and number of residuals."""
+        return self.points.shape[0], self.n_classes, self.n_classes
+
+    def zero(self) -> LandmarkSums:
+        """The sums of no rows."""
+        return LandmarkSums(np.zeros(self.points.shape), np.zeros(self.n_classes))
+
+    def add(self, sums: LandmarkSums, kernel: Kernel, sample: Sample, weight: Float64s) -> LandmarkSums:
+        """Take rows into the sums."""
+        refuse_lists(sample, "KernelState with full landmarks")
+        added = self.zero()
+        for rows in row_blocks(sample.n_samples, max(self.points.shape)):
+            points = sample.proba[rows].astype(self.points.dtype, copy=False)
+            residual = _residual(points, sample.labels[rows], weight[rows])
+            added.matrix += kernel.block(self.points, points) @ residual
+            added.absolute += np.abs(residual).sum(axis=0, dtype=np.float64)
+        sums += added
+        return sums
+
+    def witness(
+        self, sums: LandmarkSums, kernel: Kernel, total_weight: float, class_names: tuple[str, ...] | None
+    ) -> KernelWitness:
+        """The best witness of the unit ball, without amplification."""
+        coefficients, norms = landmark_coefficients(kernel, self.points, sums)
+        strengths = norms / (total_weight * np.sqrt(kernel.bound))
+        kept = coefficients.astype(self.points.dtype)
+        return KernelWitness(kernel, self.points, kept, strengths, 1.0, self.n_classes, class_names)
+
+    def gains(self, sums: LandmarkSums, kernel: Kernel, sample: Sample) -> Float64s:
+        """What the witness of the sums is worth on other rows, for every amplification of `AMPLIFICATIONS`."""
+        coefficients, _ = landmark_coefficients(kernel, self.points, sums)
+        points = sample.proba.astype(self.points.dtype, copy=False)
+        values = kernel_times(kernel, self.points, coefficients, at=points)
+        weight = np.ones(sample.n_samples) if sample.sample_weight is None else sample.sample_weight
+        return amplified_gains(_residual(points, sample.labels, weight), values, np.ones(values.shape[1]))
 
 
 class KernelState(State):
@@ -113,6 +169,13 @@ class KernelState(State):
 
     family: ClassVar[str] = "kernel"
 
+    landmarks: Annotated[FullLandmarks | Landmarks, Part((FullLandmarks, Landmarks))]
+    kernel: Annotated[Kernel, Part((Kernel,))]
+    n_held_back: Annotated[int, Whole()]
+    random_state: Annotated[int, Whole()]
+    _sums: Annotated[LandmarkSums, Part((LandmarkSums,))]
+    _held_back: Annotated[Bottom, Part((BottomRows, BottomLists))]
+
     def __init__(
         self,
         landmarks: Any,
@@ -129,8 +192,8 @@ class KernelState(State):
         self.random_state = check_integer(random_state, "random_state", minimum=0)
         self.n_held_back = check_integer(n_held_back, "n_held_back", minimum=0)
         is_listed = isinstance(self.landmarks, Landmarks)
-        self._held_back: Bottom = BottomLists(n_held_back) if is_listed else BottomRows(n_held_back)
-        self._sums = self.landmarks.zero()
+        self._held_back = BottomLists(n_held_back) if is_listed else BottomRows(n_held_back)
+        self._sums = LandmarkSums(np.zeros((0, 0)), np.zeros(0))
 
     def finish(self) -> KernelWitness | ListedKernelWitness:
         """The witness found in all rows."""
@@ -143,41 +206,26 @@ class KernelState(State):
         witness = self.landmarks.witness(sums, self.kernel, self.total_weight, self.class_names)
         return replace(witness, amplification=amplification)
 
-    def parameters(self) -> dict[str, Any]:
-        """Kernel, landmarks (their checksum), and how rows are held back."""
-        contents = b"".join(array.tobytes() for array in self.landmarks.arrays().values())
-        return {
-            "kernel": self.kernel.describe(),
-            "landmarks": hashlib.sha256(contents).hexdigest(),
-            "n_held_back": self.n_held_back,
-            "random_state": self.random_state,
-        }
-
-    def arrays(self) -> Arrays:
-        """Kernel, landmarks, sums and the rows held back."""
-        return {
-            **self.kernel.state(),
-            **self.landmarks.arrays(),
-            "matrix": self._sums.matrix,
-            "absolute": self._sums.absolute,
-            **self._held_back.arrays(),
-        }
-
-    @classmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
-        """A state from what was saved."""
-        # Lists had no rows held back once.
-        size, seed = int(parameters.get("n_held_back", 0)), int(parameters.get("random_state", 0))
-        given: Any = arrays.get("landmarks")
-        if given is None:
-            given = Landmarks(arrays["columns"], arrays["points"], int(arrays["absolute"].size) - 1)
-        state = cls(given, unpack_kernel(arrays), n_held_back=size, random_state=seed)
-        state._sums = LandmarkSums(arrays["matrix"], arrays["absolute"])
-        if any(name.endswith("_keys") for name in arrays):
-            state._held_back = rebuild_bottom(size, arrays)
-        return state
+    def _check_sums(self, n_classes: int) -> None:
+        self._refuse_others(n_classes)
+        height, width = self._sums.matrix.shape
+        fits = (height, width, self._sums.absolute.size) == self.landmarks.sizes
+        expect(fits, "there must be a sum for each landmark and class")
+        expect(
+            isinstance(self._held_back, BottomLists) == isinstance(self.landmarks, Landmarks),
+            "rows must be held back as the landmarks are kept",
+        )
+        most = 2.0 * self.total_weight * (1.0 + 1e-3)
+        expect((self._sums.absolute <= most).all(), "residuals must be at most 1")
+        likely = np.abs(self._sums.matrix) <= most * max(1.0, self.kernel.bound)
+        expect(likely.all(), "sums must be at most the kernel's bound for each row")
+        self._held_back.check_rows(self.n_held_back, n_classes)
 
     def _open(self, n_classes: int) -> None:
+        self._refuse_others(n_classes)
+        self._sums = self.landmarks.zero()
+
+    def _refuse_others(self, n_classes: int) -> None:
         if n_classes != self.landmarks.n_classes:
             raise ValueError(
                 f"the chunk has {n_classes} classes but the landmarks have {self.landmarks.n_classes}."
@@ -210,58 +258,9 @@ class KernelState(State):
         return self.landmarks.add(sums, self.kernel, rows, weight)
 
 
-@dataclass(frozen=True, eq=False)
-class FullLandmarks:
-    """Full predictions to which others are compared: `Landmarks` are those of lists."""
-
-    points: Floats
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, k."""
-        return int(self.points.shape[1])
-
-    def arrays(self) -> Arrays:
-        """What is saved."""
-        return {"landmarks": self.points}
-
-    def zero(self) -> LandmarkSums:
-        """The sums of no rows."""
-        return LandmarkSums(np.zeros(self.points.shape), np.zeros(self.n_classes))
-
-    def add(self, sums: LandmarkSums, kernel: Kernel, sample: Sample, weight: Float64s) -> LandmarkSums:
-        """Take rows into the sums."""
-        refuse_lists(sample, "KernelState with full landmarks")
-        added = self.zero()
-        for rows in row_blocks(sample.n_samples, max(self.points.shape)):
-            points = sample.proba[rows].astype(self.points.dtype, copy=False)
-            residual = _residual(points, sample.labels[rows], weight[rows])
-            added.matrix += kernel.block(self.points, points) @ residual
-            added.absolute += np.abs(residual).sum(axis=0, dtype=np.float64)
-        sums += added
-        return sums
-
-    def witness(
-        self, sums: LandmarkSums, kernel: Kernel, total_weight: float, class_names: tuple[str, ...] | None
-    ) -> KernelWitness:
-        """The best witness of the unit ball, without amplification."""
-        coefficients, norms = landmark_coefficients(kernel, self.points, sums)
-        strengths = norms / (total_weight * np.sqrt(kernel.bound))
-        kept = coefficients.astype(self.points.dtype)
-        return KernelWitness(kernel, self.points, kept, strengths, 1.0, self.n_classes, class_names)
-
-    def gains(self, sums: LandmarkSums, kernel: Kernel, sample: Sample) -> Float64s:
-        """What the witness of the sums is worth on other rows, for every amplification of `AMPLIFICATIONS`."""
-        coefficients, _ = landmark_coefficients(kernel, self.points, sums)
-        points = sample.proba.astype(self.points.dtype, copy=False)
-        values = kernel_times(kernel, self.points, coefficients, at=points)
-        weight = np.ones(sample.n_samples) if sample.sample_weight is None else sample.sample_weight
-        return amplified_gains(_residual(points, sample.labels, weight), values, np.ones(values.shape[1]))
-
-
 def _landmarks(given: Any) -> FullLandmarks | Landmarks:
     """Landmarks from what a user gives."""
-    if isinstance(given, Landmarks):
+    if isinstance(given, FullLandmarks | Landmarks):
         return given
     if is_sparse(given):
         return Landmarks.of(check_landmarks(given))

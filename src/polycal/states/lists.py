@@ -1,6 +1,6 @@
 """Former states of lists of classes: `QuestionState` and `KernelState` take lists now. Saved files have these."""
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from polycal._validation import check_choice
 from polycal._validation_lists import REMAINDERS
@@ -8,6 +8,7 @@ from polycal.kernels.kernels import Gaussian, Kernel
 from polycal.sample import Remainder
 from polycal.states.kernel import KernelState
 from polycal.states.questions import QuestionState
+from polycal.storage.rules import Kept, Real
 
 _DEFAULT_KERNEL = Gaussian(0.2)
 
@@ -17,6 +18,9 @@ class TruncatedQuestionState(QuestionState):
 
     family: ClassVar[str] = "truncated"
 
+    remainder: Annotated[Remainder, Kept()]
+    resolution: Annotated[float, Real(low=1e-6, high=0.5)]
+
     def __init__(
         self, subset: Any, *, remainder: Remainder = "unknown", resolution: float = 2.0**-16
     ) -> None:
@@ -24,15 +28,12 @@ class TruncatedQuestionState(QuestionState):
         check_choice(remainder, "remainder", REMAINDERS)
         self.remainder = remainder
 
-    def parameters(self) -> dict[str, Any]:
-        """Question, remainder and resolution."""
-        return {**super().parameters(), "remainder": self.remainder}
-
 
 class TruncatedKernelState(KernelState):
     """A `KernelState` of lists without amplification."""
 
     family: ClassVar[str] = "truncated-kernel"
+
     remainder = "anywhere"
 
     def __init__(

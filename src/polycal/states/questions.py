@@ -1,7 +1,7 @@
 """The smooth calibration error of questions: exact by sorted runs, or bounded in memory by cells."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -9,9 +9,10 @@ from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal._validation import check_real, class_set
 from polycal.measures.smooth import SmoothCurve, largest_change, projected_curve, projected_error
 from polycal.sample import Sample, ask_confidence, ask_subset, row_blocks
-from polycal.states.base import State
+from polycal.states.base import State, plain_set
 from polycal.states.sums import Runs
-from polycal.storage.model import Arrays
+from polycal.storage.rules import Array, ClassSet, Part, Real, expect
+from polycal.storage.saved import Saved
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,8 @@ class CellNoise:
         return projected_error(self.middles, rng.standard_normal(self.middles.size) * self.scale)
 
 
-class Doubt:
+@dataclass(eq=False)
+class Doubt(Saved):
     """What lists hide of several questions, as sums over rows.
 
     They are the sums of weight times: the length of the interval that the prediction lies in; what leaving its middle
@@ -81,8 +83,9 @@ class Doubt:
     can be; and 1, because full predictions are not counted here.
     """
 
-    def __init__(self, sums: Float64s) -> None:
-        self.sums = sums
+    sums: Annotated[Float64s, Array("float64", "6 n_questions")]
+    role: ClassVar[str] = "part"
+    family: ClassVar[str] = "doubt"
 
     @classmethod
     def none(cls, n_questions: int) -> "Doubt":
@@ -95,6 +98,12 @@ class Doubt:
         most = np.maximum(np.abs(hits - low), np.abs(hits - high))
         parts = high - low, change, hits - high, low - hits, most, np.ones_like(low)
         self.sums += np.stack([weight @ part for part in parts])
+
+    def check_sums(self, n_questions: int, total_weight: float) -> None:
+        """Refuse sums that no rows of this weight have."""
+        expect(self.sums.shape[1] == n_questions, "there must be sums for each question")
+        within = np.abs(self.sums) <= 2.0 * total_weight * (1.0 + 1e-6)
+        expect(within.all() and (self.sums[[0, 1, 4, 5]] >= 0).all(), "intervals must lie in 0 to 1")
 
     def applied(self, summary: QuestionSummary, question: int, total_weight: float) -> QuestionSummary:
         """The summary of a question's middles, with the interval that its error lies in."""
@@ -116,12 +125,16 @@ def _summary(
     return QuestionSummary(curve.value, bound, predicted, frequency, chance, curve, low, high)
 
 
-class Cells:
+@dataclass(eq=False)
+class Cells(Saved):
     """Residuals of several questions, added up in cells of equal width of their predicted probability."""
 
-    def __init__(self, cells: Float64s, totals: Float64s) -> None:
-        self.cells = cells
-        self.totals = totals
+    # Of each question and cell: weighted residual, and its variance if predictions are right.
+    cells: Annotated[Float64s, Array("float64", "n_questions n_cells 2")]
+    # Of each question: weighted prediction, weighted "yes", and how far the cells' middles may be off.
+    totals: Annotated[Float64s, Array("float64", "n_questions 3", low=0)]
+    role: ClassVar[str] = "part"
+    family: ClassVar[str] = "cells"
 
     @classmethod
     def empty(cls, n_questions: int, n_cells: int) -> "Cells":
@@ -133,6 +146,17 @@ class Cells:
         from polycal._compiled.states import add_to_cells  # noqa: PLC0415 - imports numba
 
         add_to_cells(predicted, answer, weight, self.cells, self.totals)
+
+    def check_sums(self, n_questions: int, resolution: float, total_weight: float) -> None:
+        """Refuse sums that no rows of this weight have."""
+        n_cells = 0 if resolution == 0 else np.ceil(1.0 / resolution)
+        expect(self.cells.shape[:2] == (n_questions, n_cells), "there must be cells for each question")
+        most = total_weight * (1.0 + 1e-6)
+        expect(
+            (self.totals <= most).all() and (np.abs(self.cells[..., 0]) <= most).all(),
+            "residuals must be at most 1",
+        )
+        expect((self.cells[..., 1] >= 0).all(), "variances must not be negative")
 
     def merge(self, other: "Cells") -> None:
         """Take in the rows of another."""
@@ -212,14 +236,19 @@ class QuestionState(State):
 
     family: ClassVar[str] = "question"
 
+    subset: Annotated[Any, ClassSet()]
+    resolution: Annotated[float, Real(low=0, high=0.5)]
+    _runs: Annotated[Runs, Part((Runs,))]
+    _cells: Annotated[Cells, Part((Cells,))]
+    _doubt: Annotated[Doubt, Part((Doubt,))]
+
     def __init__(self, subset: Any = None, *, resolution: float = 0.0, class_names: Any = None) -> None:
         super().__init__()
         self.resolution = check_real(resolution, "resolution", low=0, high=0.5)
-        self._given = subset
+        # Names become places when the classes are known.
+        self.subset = plain_set(subset)
         self.class_names = None if class_names is None else tuple(map(str, class_names))
-        self._members: Ints | None = None
-        n_cells = 0 if self.resolution == 0 else int(np.ceil(1.0 / self.resolution))
-        self._cells = Cells.empty(1, n_cells)
+        self._cells = Cells.empty(0, 0)
         self._runs = Runs(1, np.zeros((4, 0)))
         self._doubt = Doubt.none(1)
 
@@ -249,37 +278,21 @@ class QuestionState(State):
         self._compacted()
         return self._cells.in_cells(0, self.total_weight, most)
 
-    def parameters(self) -> dict[str, Any]:
-        """The question and the resolution."""
-        members = self._given if self._members is None else self._members.tolist()
-        return {
-            "subset": None if members is None else [m if isinstance(m, str) else int(m) for m in members],
-            "resolution": self.resolution,
-        }
-
-    def arrays(self) -> Arrays:
-        """The run, or the cells."""
-        return {
-            "run": self._runs.whole(),
-            "cells": self._cells.cells,
-            "totals": self._cells.totals,
-            "sums": self._doubt.sums[:, 0],
-        }
-
-    @classmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
-        """A state from what was saved."""
-        state = cls(**parameters)
-        # Files of earlier versions have the run or the sums.
-        state._runs = Runs(1, arrays.get("run", np.zeros((4, 0))))
-        state._cells = Cells(arrays["cells"], arrays["totals"])
-        sums = arrays.get("sums", np.zeros(6))
-        # What had five sums had seen lists only.
-        state._doubt = Doubt(np.append(sums, np.inf)[:6, None])
-        members = parameters["subset"]
-        if members is not None and not any(isinstance(member, str) for member in members):
-            state._members = np.array(members, dtype=np.int64)
-        return state
+    def _check_sums(self, n_classes: int) -> None:
+        self._place(n_classes)
+        self._cells.check_sums(1, self.resolution, self.total_weight)
+        self._doubt.check_sums(1, self.total_weight)
+        expect(self._runs.n_keys == 1, "predictions must be the only key")
+        predicted, weight, hits, square = self._runs.check_columns(4)
+        expect(
+            (predicted >= 0).all() and (predicted <= 1).all() and (square >= 0).all(),
+            "predictions must lie in 0 to 1",
+        )
+        expect((hits >= 0).all() and (hits <= weight * (1.0 + 1e-6)).all(), "frequencies must lie in 0 to 1")
+        expect(
+            self.resolution > 0 or self._is_total(weight.sum()),
+            "the weights of the run must add up to that of all rows",
+        )
 
     def _compacted(self) -> None:
         if self.resolution == 0:
@@ -287,11 +300,17 @@ class QuestionState(State):
         self._seen()
 
     def _open(self, n_classes: int) -> None:
-        if self._given is not None:
-            self._members = class_set(self._given, n_classes, self.class_names, "subset")
+        self._place(n_classes)
+        self._cells = Cells.empty(1, 0 if self.resolution == 0 else int(np.ceil(1.0 / self.resolution)))
+
+    def _place(self, n_classes: int) -> None:
+        """Turn names of classes into places."""
+        if self.subset is not None:
+            self.subset = class_set(self.subset, n_classes, self.class_names, "subset").tolist()
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
-        question = ask_confidence(sample) if self._members is None else ask_subset(sample, self._members)
+        subset = self.subset
+        question = ask_confidence(sample) if subset is None else ask_subset(sample, np.array(subset))
         if self.resolution > 0:
             self._cells.add(question.predicted[:, None], ~question.hits, weight)
         else:
@@ -332,10 +351,15 @@ class ClassesState(State):
 
     family: ClassVar[str] = "classes"
 
+    resolution: Annotated[float, Real(low=1e-6, high=0.5)]
+    classes: Annotated[list[int] | None, ClassSet()]
+    _cells: Annotated[Cells, Part((Cells,))]
+    _doubt: Annotated[Doubt, Part((Doubt,))]
+
     def __init__(self, *, resolution: float = 1.0 / 1024.0, classes: Any = None) -> None:
         super().__init__()
         self.resolution = check_real(resolution, "resolution", low=1e-6, high=0.5)
-        self.classes: Ints | None = None if classes is None else np.array(classes, dtype=np.int64)
+        self.classes = plain_set(classes)
         self._cells = Cells.empty(0, self._n_cells)
         self._doubt = Doubt.none(0)
 
@@ -358,29 +382,23 @@ class ClassesState(State):
         rows = [self._cells.noise(c, self.total_weight, n_draws, rng) for c in range(self._n_followed)]
         return np.array(rows)
 
-    def parameters(self) -> dict[str, Any]:
-        """The resolution, and the classes if they were chosen."""
-        chosen = {} if self.classes is None else {"classes": self.classes.tolist()}
-        return {"resolution": self.resolution, **chosen}
+    def _check_sums(self, n_classes: int) -> None:
+        n_followed = self._followed(n_classes).size
+        self._cells.check_sums(n_followed, self.resolution, self.total_weight)
+        self._doubt.check_sums(n_followed, self.total_weight)
 
-    def arrays(self) -> Arrays:
-        """The cells, and what is in doubt."""
-        return {"cells": self._cells.cells, "totals": self._cells.totals, "sums": self._doubt.sums}
-
-    @classmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
-        """A state from what was saved."""
-        state = cls(**parameters)
-        state._cells = Cells(arrays["cells"], arrays["totals"])
-        state._doubt = Doubt(arrays.get("sums", np.zeros((6, state._n_followed))))
-        return state
+    def _followed(self, n_classes: int) -> Ints:
+        """The classes followed, in increasing order."""
+        if self.classes is None:
+            return np.arange(n_classes)
+        return class_set(self.classes, n_classes, self.class_names, "classes")
 
     @property
     def _n_followed(self) -> int:
         return int(self._cells.cells.shape[0])
 
     def _open(self, n_classes: int) -> None:
-        n_followed = n_classes if self.classes is None else self.classes.size
+        n_followed = self._followed(n_classes).size
         self._cells = Cells.empty(n_followed, self._n_cells)
         self._doubt = Doubt.none(n_followed)
 
@@ -388,7 +406,7 @@ class ClassesState(State):
         if self.classes is None and not sample.is_listed:
             self._cells.add(sample.proba, sample.labels, weight)
             return
-        classes = np.arange(sample.n_classes) if self.classes is None else self.classes
+        classes = self._followed(sample.n_classes)
         for block in row_blocks(sample.n_samples, 8 * classes.size):
             part = sample.take(block)
             low, high = part.class_ranges(classes)

@@ -1,18 +1,20 @@
 """Random rows that do not depend on how the data came: the sketch."""
 
-from copy import deepcopy
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from types import SimpleNamespace
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_integer
+from polycal._validation_lists import REMAINDERS
 from polycal.listed import ListedSample, csr, joined
-from polycal.sample import Remainder, Sample
+from polycal.sample import Sample
 from polycal.states.base import State
-from polycal.storage.model import Arrays
+from polycal.storage.rules import ROW_SUM, Array, Part, Rows, Sizes, Whole, expect
+from polycal.storage.saved import Saved
 
 Keys = NDArray[np.uint64]
 
@@ -61,8 +63,13 @@ class KeyedRows(NamedTuple):
 _NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 
 
-class BottomRows:
+class BottomRows(Saved):
     """At most ``size`` rows: those with the smallest keys."""
+
+    role: ClassVar[str] = "part"
+    family: ClassVar[str] = "keyed-rows"
+
+    size: Annotated[int, Whole()]
 
     def __init__(self, size: int, rows: KeyedRows | None = None) -> None:
         self.size = size
@@ -78,7 +85,8 @@ class BottomRows:
     @property
     def rows(self) -> Sample | None:
         """The rows kept, in no order and with weights; None if none was ever seen."""
-        return None if self._room is None else self._room.take(slice(0, self._used)).sample()
+        rows = self._keyed()
+        return None if rows is None else rows.sample()
 
     def admit(self, rows: Sample, keys: Keys) -> Sample:
         """Take in rows with weights; returns those that are not, or no longer, among the smallest."""
@@ -97,19 +105,26 @@ class BottomRows:
             return np.arange(keys.size)
         return np.flatnonzero(keys < self.keys.max(initial=0))
 
-    def arrays(self) -> Arrays:
-        """What is saved."""
-        if self._room is None:
-            return {}
-        rows = self._room.take(slice(0, self._used))
-        return {f"rows_{name}": a for name, a in rows._asdict().items()}
+    def check_rows(self, size: int, n_classes: int) -> None:
+        """Refuse another size, and rows that are not of so many classes."""
+        expect(self.size == size, "rows must be kept up to the number asked for")
+        rows = self._keyed()
+        if rows is not None:
+            expect(self._used <= size, "no more rows must be kept than asked for")
+            sizes = Sizes(SimpleNamespace(n_classes=n_classes))
+            for name, rule in _ROW_RULES.items():
+                rule.check(getattr(rows, name), name, sizes)
+
+    def _saved_values(self) -> dict[str, Any]:
+        return {"size": self.size, "rows": self._keyed()}
 
     @classmethod
-    def rebuild(cls, size: int, arrays: Arrays) -> "BottomRows":
-        """The inverse of `arrays`."""
-        if "rows_keys" not in arrays:
-            return cls(size)
-        return cls(size, KeyedRows(*(arrays[f"rows_{name}"] for name in KeyedRows._fields)))
+    def _rebuilt(cls, values: dict[str, Any]) -> Self:
+        size, rows = values["size"], values["rows"]
+        return cls(size, None if rows is None else KeyedRows(*rows))
+
+    def _keyed(self) -> KeyedRows | None:
+        return None if self._room is None else self._room.take(slice(0, self._used))
 
     def _grown(self, new: KeyedRows) -> KeyedRows:
         """The room, with space for more rows as far as the size allows; twice what it was, if it must grow."""
@@ -139,8 +154,13 @@ class BottomRows:
         return out
 
 
-class BottomLists:
+class BottomLists(Saved):
     """The same for lists, which are joined anew when some are admitted."""
+
+    role: ClassVar[str] = "part"
+    family: ClassVar[str] = "keyed-lists"
+
+    size: Annotated[int, Whole()]
 
     def __init__(self, size: int, rows: ListedSample | None = None, keys: Keys = _NO_KEYS) -> None:
         self.size, self.rows, self.keys = size, rows, keys
@@ -163,40 +183,73 @@ class BottomLists:
             return np.arange(keys.size)
         return np.flatnonzero(keys < self.keys.max(initial=0))
 
-    def arrays(self) -> Arrays:
-        """What is saved."""
+    def check_rows(self, size: int, n_classes: int) -> None:
+        """Refuse another size, and rows that are not of so many classes."""
+        expect(self.size == size, "rows must be kept up to the number asked for")
+        if self.rows is not None:
+            expect(self.keys.size <= size, "no more rows must be kept than asked for")
+            expect(self.rows.n_classes == n_classes, "the rows must be of the same classes")
+
+    def _saved_values(self) -> dict[str, Any]:
         if self.rows is None:
-            return {}
-        names = ("indptr", "indices", "values", "rest", "labels", "sample_weight")
-        arrays = {f"lists_{name}": np.asarray(getattr(self.rows, name)) for name in names}
-        told = {
-            "lists_n_classes": np.array(self.rows.n_classes),
-            "lists_remainder": np.array(self.rows.remainder),
+            return {"size": self.size, "rows": None}
+        fields: dict[str, Any] = {
+            name: np.asarray(getattr(self.rows, name), dtype=np.int64) for name in ("indptr", "indices")
         }
-        return {**arrays, **told, "lists_keys": self.keys}
+        fields |= {name: getattr(self.rows, name) for name in ("values", "rest", "labels")}
+        fields |= {"weight": self.rows.sample_weight, "keys": self.keys}
+        told = {"n_classes": self.rows.n_classes, "remainder": self.rows.remainder}
+        return {"size": self.size, "rows": fields | told}
 
     @classmethod
-    def rebuild(cls, size: int, arrays: Arrays) -> "BottomLists":
-        """The inverse of `arrays`."""
-        if "lists_keys" not in arrays:
-            return cls(size)
-        indptr, indices, values = (arrays[f"lists_{name}"] for name in ("indptr", "indices", "values"))
-        rows = ListedSample(
-            csr(indptr, indices, values, int(arrays["lists_n_classes"])),
-            arrays["lists_labels"],
-            arrays["lists_sample_weight"],
-            rest=arrays["lists_rest"],
-            remainder=cast("Remainder", str(arrays["lists_remainder"])),
-        )
-        return cls(size, rows, arrays["lists_keys"])
+    def _rebuilt(cls, values: dict[str, Any]) -> Self:
+        size, rows = values["size"], values["rows"]
+        return cls(size) if rows is None else cls(size, _lists_of(rows), rows["keys"])
 
 
 Bottom = BottomRows | BottomLists
 
 
-def rebuild_bottom(size: int, arrays: Arrays) -> Bottom:
-    """The rows of either kind that were saved."""
-    return (BottomLists if "lists_keys" in arrays else BottomRows).rebuild(size, arrays)
+def _lists_of(fields: dict[str, Any]) -> ListedSample:
+    """Lists from what was saved of them, which is not trusted."""
+    Whole(low=2).check(fields["n_classes"], "n_classes", Sizes(None))
+    expect(fields["remainder"] in REMAINDERS, "the remainder must be one of those known")
+    sizes = Sizes(SimpleNamespace(n_classes=fields["n_classes"]))
+    for name, rule in _LIST_RULES.items():
+        rule.check(fields[name], name, sizes)
+    indptr, indices, values = fields["indptr"], fields["indices"], fields["values"]
+    bounds = np.diff(indptr)
+    expect(
+        indptr[0] == 0 and indptr[-1] == indices.size and (bounds >= 0).all(), "lists must follow each other"
+    )
+    rows = np.repeat(np.arange(bounds.size), bounds)
+    expect(((np.diff(indices) > 0) | (np.diff(rows) > 0)).all(), "classes must increase in each list")
+    total = fields["rest"] + np.bincount(rows, weights=values, minlength=bounds.size)
+    expect((np.abs(total - 1.0) <= ROW_SUM).all(), "lists and what they leave over must sum to 1")
+    return ListedSample(
+        csr(indptr, indices, values, fields["n_classes"]),
+        fields["labels"],
+        fields["weight"],
+        rest=fields["rest"],
+        remainder=fields["remainder"],
+    )
+
+
+_LIST_RULES = {
+    "keys": Array("uint64", "n_rows", low=0, high=np.inf),
+    "indptr": Array("int64", "n_rows+1", low=0),
+    "indices": Array("int64", "n_listed", low=0, below="n_classes"),
+    "values": Array("float64", "n_listed", low=0, high=1.0 + ROW_SUM),
+    "rest": Array("float64", "n_rows", low=0, high=1),
+    "labels": Array("int64", "n_rows", low=0, below="n_classes"),
+    "weight": Array("float64", "n_rows", low=0),
+}
+_ROW_RULES = {
+    "proba": Rows("floats", "n_rows n_classes"),
+    "labels": Array("int64", "n_rows", low=0, below="n_classes"),
+    "weight": Array("float64", "n_rows", low=0),
+    "keys": Array("uint64", "n_rows", low=0, high=np.inf),
+}
 
 
 def _empty(old: NDArray[Any], new: NDArray[Any], capacity: int) -> NDArray[Any]:
@@ -240,18 +293,21 @@ class SketchState(State):
     family: ClassVar[str] = "sketch"
     holds_rows: ClassVar[bool] = True
 
+    size: Annotated[int, Whole(low=1)]
+    random_state: Annotated[int, Whole()]
+    _kept: Annotated[Bottom, Part((BottomRows, BottomLists))]
+
     def __init__(self, size: int, *, random_state: int = 0) -> None:
         super().__init__()
         self.size = check_integer(size, "size", minimum=1)
         self.random_state = check_integer(random_state, "random_state", minimum=0)
-        # Of which kind the rows are is known when they come.
-        self._kept: Bottom | None = None
+        self._kept = BottomRows(size)
 
     def finish(self) -> Sample:
         """The rows kept, in random order, without weights if all are 1."""
         self._seen()
-        rows = None if self._kept is None else self._kept.rows
-        if self._kept is None or rows is None:
+        rows = self._kept.rows
+        if rows is None:
             raise ValueError("the state has seen no row of positive weight; update it first.")
         rows = rows.take(np.argsort(self._kept.keys))
         plain = rows.sample_weight is None or (rows.sample_weight == 1.0).all()
@@ -259,24 +315,12 @@ class SketchState(State):
             rows, sample_weight=None if plain else rows.sample_weight, class_names=self.class_names
         )
 
-    def parameters(self) -> dict[str, Any]:
-        """Size and seed."""
-        return {"size": self.size, "random_state": self.random_state}
-
-    def arrays(self) -> Arrays:
-        """The rows kept."""
-        return {} if self._kept is None else self._kept.arrays()
-
-    @classmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
-        """A state from what was saved."""
-        state = cls(**parameters)
-        state._kept = rebuild_bottom(state.size, arrays) if arrays else None
-        return state
+    def _check_sums(self, n_classes: int) -> None:
+        self._kept.check_rows(self.size, n_classes)
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:
-        if self._kept is None:
-            self._kept = BottomLists(self.size) if sample.is_listed else BottomRows(self.size)
+        if self._kept.rows is None and sample.is_listed:
+            self._kept = BottomLists(self.size)
         keys = row_keys(rows, self.random_state, _PURPOSE)
         chosen = self._kept.below(keys)
         chosen = chosen[weight[chosen] > 0]
@@ -284,7 +328,9 @@ class SketchState(State):
         self._kept.admit(replace(part, sample_weight=weight[chosen]), keys[chosen])
 
     def _merge(self, other: "SketchState") -> None:
-        if self._kept is None:
-            self._kept = deepcopy(other._kept)
-        elif other._kept is not None and other._kept.rows is not None:
-            self._kept.admit(other._kept.rows, other._kept.keys)
+        rows = other._kept.rows
+        if rows is None:
+            return
+        if self._kept.rows is None:
+            self._kept = type(other._kept)(self.size)
+        self._kept.admit(rows, other._kept.keys)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -12,18 +12,24 @@ from polycal.measures.binned import Norm, ReliabilityCurve
 from polycal.measures.scores import SCORES, named_scores, score_sums
 from polycal.sample import Sample, refuse_lists, subset_words
 from polycal.states.base import State
-from polycal.storage.model import Arrays
+from polycal.storage.rules import Array, Sizes, Whole, expect
+from polycal.storage.saved import Saved
 
 
-class Runs:
+class Runs(Saved):
     """Columns of numbers whose first few rows are keys, each once and in increasing order; the rest add up.
 
     As in a log-structured store, runs are merged when a newer one has grown to the size of the one before, so
     that n columns cost O(n log n) in all, however small the chunks.
     """
 
+    role: ClassVar[str] = "part"
+    family: ClassVar[str] = "runs"
+
+    n_keys: Annotated[int, Whole(low=1, high=2)]
+
     def __init__(self, n_keys: int, run: Float64s) -> None:
-        self._n_keys = n_keys
+        self.n_keys = n_keys
         self._empty = np.ascontiguousarray(run[:, :0])
         self._runs = [np.ascontiguousarray(run)] if run.shape[1] else []
 
@@ -40,6 +46,22 @@ class Runs:
         """Everything as one run."""
         return reduce(self._joined, reversed(self._runs), self._empty)
 
+    def _saved_values(self) -> dict[str, Any]:
+        return {"n_keys": self.n_keys, "run": self.whole()}
+
+    def check_columns(self, height: int) -> Float64s:
+        """The whole run, refused unless it has so many rows, and keys each once and in increasing order."""
+        run = self.whole()
+        Array("float64", "height n_columns", high=np.inf).check(run, "run", Sizes(None))
+        expect(run.shape[0] == height, "a run must have the right number of rows")
+        steps = np.diff(run[: self.n_keys])
+        later = steps[-1] > 0
+        expect(
+            (later if self.n_keys == 1 else (steps[0] > 0) | ((steps[0] == 0) & later)).all(),
+            "keys must increase",
+        )
+        return run
+
     def _push(self, run: Float64s) -> None:
         while self._runs and self._runs[-1].shape[1] <= run.shape[1]:
             run = self._joined(self._runs.pop(), run)
@@ -48,18 +70,18 @@ class Runs:
     def _joined(self, left: Float64s, right: Float64s) -> Float64s:
         from polycal._compiled.runs import merged  # noqa: PLC0415 - imports numba
 
-        run: Float64s = merged(left, right, self._n_keys)
+        run: Float64s = merged(left, right, self.n_keys)
         return run
 
     def _combined(self, columns: Float64s) -> Float64s:
         """Sorted, and equal keys added up."""
         from polycal._compiled.runs import add_up  # noqa: PLC0415 - imports numba
 
-        first, *others = columns[: self._n_keys]
+        first, *others = columns[: self.n_keys]
         # Keys after the first are weights, which mostly are all 1.
         plain = all((key == key[:1]).all() for key in others)
         order = np.argsort(first) if plain else np.lexsort((*others[::-1], first))
-        run: Float64s = add_up(columns, order, self._n_keys)
+        run: Float64s = add_up(columns, order, self.n_keys)
         return run
 
 
@@ -82,6 +104,8 @@ class ScoreState(State):
 
     family: ClassVar[str] = "scores"
 
+    _sums: Annotated[Float64s, Array("float64", f"2 {len(SCORES)}", low=0)]
+
     def __init__(self) -> None:
         super().__init__()
         # The least and the most that they can be, which lists may leave apart.
@@ -92,21 +116,11 @@ class ScoreState(State):
         self._seen()
         return named_scores(self._sums / self.total_weight)
 
-    def parameters(self) -> dict[str, Any]:
-        """Nothing to choose."""
-        return {}
-
-    def arrays(self) -> Arrays:
-        """The sums."""
-        return {"sums": self._sums}
-
-    @classmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003 - it has none
-        """A state from what was saved."""
-        state = cls()
-        # Three numbers, before there were lists.
-        state._sums = state._sums + arrays["sums"]
-        return state
+    def _check_sums(self, n_classes: int) -> None:  # noqa: ARG002 - scores do not depend on it
+        right, squared, _ = self._sums.max(axis=0)
+        most = self.total_weight * (1.0 + 1e-6)
+        expect(right <= most and squared <= 2.0 * most, "scores must be at most 1 or 2 for each row")
+        expect((self._sums[0] <= self._sums[1]).all(), "the least of a score must be at most the most")
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
         self._sums += score_sums(sample, weight)
@@ -162,11 +176,18 @@ class BinnedState(State):
 
     family: ClassVar[str] = "binned"
 
+    n_bins: Annotated[int, Whole(low=1)]
+    # Of each question and bin: rows, weight, weighted prediction and weight of "yes".
+    _table: Annotated[Float64s, Array("float64", "n_questions n_bins 4", low=0)]
+
     def __init__(self, n_bins: int = 15) -> None:
         super().__init__()
         self.n_bins = check_integer(n_bins, "n_bins", minimum=1)
-        self._edges = np.linspace(0.0, 1.0, n_bins + 1)
         self._table = np.zeros((0, n_bins, 4))
+
+    @property
+    def _edges(self) -> Float64s:
+        return np.linspace(0.0, 1.0, self.n_bins + 1)
 
     def finish(self) -> BinnedErrors:
         """The reliability curves of all rows."""
@@ -176,20 +197,15 @@ class BinnedState(State):
         classes = tuple(map(self._curve, self._table[1:], questions))
         return BinnedErrors(self._curve(self._table[0], "is the most likely class right?"), classes)
 
-    def parameters(self) -> dict[str, Any]:
-        """The number of bins."""
-        return {"n_bins": self.n_bins}
-
-    def arrays(self) -> Arrays:
-        """The table."""
-        return {"table": self._table}
-
-    @classmethod
-    def rebuild(cls, parameters: dict[str, Any], arrays: Arrays) -> Self:
-        """A state from what was saved."""
-        state = cls(**parameters)
-        state._table = arrays["table"]
-        return state
+    def _check_sums(self, n_classes: int) -> None:
+        expect(
+            len(self._table) == n_classes + 1,
+            "table must have an entry for confidence, and one for each class",
+        )
+        weight, predicted, hits = (self._table[..., i] for i in (1, 2, 3))
+        expect(self._is_total(weight.sum(axis=1)), "the weights of all bins must add up to that of all rows")
+        most = weight * (1.0 + 1e-6)
+        expect((predicted <= most).all() and (hits <= most).all(), "means in bins must be at most 1")
 
     def _open(self, n_classes: int) -> None:
         self._table = np.zeros((n_classes + 1, self.n_bins, 4))

@@ -3,23 +3,23 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from polycal._typing import Float64s
 from polycal.sample import row_blocks
+from polycal.storage.rules import Real, Rule, Sizes
+from polycal.storage.saved import Checked
 
 
-class Step(ABC):
-    """A function of rows: ``(m, a)`` float64 in, ``(m, b)`` float64 out. The input is never changed."""
+class Step(Checked, ABC):
+    """A function of rows: ``(m, a)`` float64 in, ``(m, b)`` float64 out. The input is never changed.
 
-    kind: ClassVar[str]
-    kinds: ClassVar[dict[str, type["Step"]]] = {}
+    A step without ``family`` is neither saved nor exported.
+    """
 
-    def __init_subclass__(cls) -> None:
-        if "kind" in cls.__dict__:
-            Step.kinds[cls.kind] = cls
+    role: ClassVar[str] = "step"
 
     @abstractmethod
     def __call__(self, rows: Float64s) -> Float64s:
@@ -30,8 +30,30 @@ class Step(ABC):
         """What messages call it."""
         return type(self).__name__
 
+    def _saved_values(self) -> dict[str, Any]:
+        if not hasattr(self, "family"):
+            raise TypeError(
+                f"a {self.title} cannot be written without pickle; save the calibrator with joblib, "
+                "or use one made of polycal's own steps."
+            )
+        return super()._saved_values()
+
 
 Program = tuple[Step, ...]
+
+
+class Branches(Rule):
+    """At least one program."""
+
+    def check(self, value: Any, name: str, sizes: Sizes) -> None:  # noqa: ARG002 - programs have none
+        """Refuse any other value, in one line."""
+        if not isinstance(value, tuple) or not value or not all(map(is_program, value)):
+            raise TypeError(f"{name} must be programs of steps.")
+
+
+def is_program(value: Any) -> bool:
+    """Whether it is a tuple of steps."""
+    return isinstance(value, tuple) and all(isinstance(step, Step) for step in value)
 
 
 def run(steps: Iterable[Step], rows: Float64s) -> Float64s:
@@ -48,8 +70,8 @@ class Sum(Step):
     The first branch is as wide as any other; branches of one column are added to all of its columns.
     """
 
-    branches: tuple[Program, ...]
-    kind: ClassVar[str] = "sum"
+    branches: Annotated[tuple[Program, ...], Branches()]
+    family: ClassVar[str] = "sum"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
@@ -64,8 +86,8 @@ class Sum(Step):
 class Product(Step):
     """The product of what several programs make of the same rows; the empty program is the rows themselves."""
 
-    branches: tuple[Program, ...]
-    kind: ClassVar[str] = "product"
+    branches: Annotated[tuple[Program, ...], Branches()]
+    family: ClassVar[str] = "product"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
@@ -86,9 +108,9 @@ class InBlocks(Step):
         The number of columns that it holds at a time: of its widest array, or of several.
     """
 
-    branches: tuple[Program, ...]
-    width: float
-    kind: ClassVar[str] = "in-blocks"
+    branches: Annotated[tuple[Program, ...], Branches()]
+    width: Annotated[float, Real(low=1)]
+    family: ClassVar[str] = "in-blocks"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""

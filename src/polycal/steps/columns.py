@@ -1,12 +1,13 @@
 """Steps that treat every entry, or every column, by itself; and linear maps."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from polycal._typing import Float64s
 from polycal.steps._base import Step
+from polycal.storage.rules import Array, Real, expect
 
 # Probabilities below this count as this in a logarithm, as in scikit-learn: exact zeros stay usable.
 FLOOR = float(np.finfo(np.float64).eps)
@@ -16,8 +17,8 @@ FLOOR = float(np.finfo(np.float64).eps)
 class Log(Step):
     """``log(max(x, floor))``."""
 
-    floor: float = FLOOR
-    kind: ClassVar[str] = "log"
+    floor: Annotated[float, Real(low=1e-300)] = FLOOR
+    family: ClassVar[str] = "log"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
@@ -29,7 +30,7 @@ class Log(Step):
 class Exp(Step):
     """``exp(x)``."""
 
-    kind: ClassVar[str] = "exp"
+    family: ClassVar[str] = "exp"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
@@ -40,7 +41,7 @@ class Exp(Step):
 class Sigmoid(Step):
     """``1 / (1 + exp(-x))``."""
 
-    kind: ClassVar[str] = "sigmoid"
+    family: ClassVar[str] = "sigmoid"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
@@ -54,9 +55,9 @@ class Sigmoid(Step):
 class Clip(Step):
     """``min(max(x, low), high)``."""
 
-    low: float
-    high: float
-    kind: ClassVar[str] = "clip"
+    low: Annotated[float, Real()]
+    high: Annotated[float, Real()]
+    family: ClassVar[str] = "clip"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
@@ -67,8 +68,12 @@ class Clip(Step):
 class Polynomial(Step):
     """``c_0 + c_1 x + ... + c_d x^d``, by Horner's rule, with at least one coefficient."""
 
-    coefficients: Float64s
-    kind: ClassVar[str] = "polynomial"
+    coefficients: Annotated[Float64s, Array("float64", "n_coefficients")]
+    family: ClassVar[str] = "polynomial"
+
+    def _check(self) -> None:
+        super()._check()
+        expect(self.coefficients.size, "a polynomial must have a coefficient")
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
@@ -83,9 +88,9 @@ class Polynomial(Step):
 class Affine(Step):
     """``x * scale + shift``, column by column; either may hold one number for all columns."""
 
-    scale: Float64s
-    shift: Float64s
-    kind: ClassVar[str] = "affine"
+    scale: Annotated[Float64s, Array("float64", "n_scales")]
+    shift: Annotated[Float64s, Array("float64", "n_shifts")]
+    family: ClassVar[str] = "affine"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
@@ -98,9 +103,9 @@ class Affine(Step):
 class Linear(Step):
     """``x @ weight + bias``, with ``weight`` of shape (inputs, outputs)."""
 
-    weight: Float64s
-    bias: Float64s
-    kind: ClassVar[str] = "linear"
+    weight: Annotated[Float64s, Array("float64", "n_inputs n_outputs")]
+    bias: Annotated[Float64s, Array("float64", "n_outputs")]
+    family: ClassVar[str] = "linear"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""

@@ -1,16 +1,40 @@
 """Steps with a function of one number for each column, given by its knots."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from polycal._typing import Float64s, Ints
 from polycal.steps._base import Step
+from polycal.storage.rules import Array, expect
+
+
+class Curves(Step):
+    """A step with a function for each column: `Interpolate` and `Lookup`."""
+
+    knots: Annotated[Float64s, Array("float64", "n_knots", low=-np.inf)]
+    heights: Annotated[Float64s, Array("float64", "n_knots")]
+    starts: Annotated[Ints, Array("int64", "n_columns+1", low=0, rises=True)]
+
+    def _check(self) -> None:
+        super()._check()
+        ends = self.starts[0] == 0 and self.starts[-1] == self.knots.size
+        expect(ends, "starts must lead from the first knot to the last")
+        # Knots increase, but for those that begin a column.
+        increasing = self.knots[1:] >= self.knots[:-1]
+        increasing[self.starts[1:-1] - 1] = True
+        expect(increasing.all(), "knots must increase")
+
+    def _room(self, rows: Float64s) -> Float64s:
+        """Room for the values of these rows, column by column."""
+        if self.starts.size - 1 != rows.shape[1]:
+            raise ValueError(f"{self.starts.size - 1} functions do not fit {rows.shape[1]} columns.")
+        return np.empty(rows.shape[::-1])
 
 
 @dataclass(frozen=True, eq=False)
-class Interpolate(Step):
+class Interpolate(Curves):
     """One function per column: linear between its knots, constant outside them.
 
     Attributes
@@ -24,11 +48,11 @@ class Interpolate(Step):
     knots: Float64s
     heights: Float64s
     starts: Ints
-    kind: ClassVar[str] = "interpolate"
+    family: ClassVar[str] = "interpolate"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
-        out = np.empty((self.starts.size - 1, rows.shape[0]))
+        out = self._room(rows)
         for column, values in enumerate(np.ascontiguousarray(rows.T)):
             own = slice(self.starts[column], self.starts[column + 1])
             out[column] = np.interp(values, self.knots[own], self.heights[own])
@@ -36,7 +60,7 @@ class Interpolate(Step):
 
 
 @dataclass(frozen=True, eq=False)
-class Lookup(Step):
+class Lookup(Curves):
     """One step function per column: ``heights[j]`` from after ``knots[j]`` to the next knot, inclusive.
 
     Attributes
@@ -48,11 +72,11 @@ class Lookup(Step):
     knots: Float64s
     heights: Float64s
     starts: Ints
-    kind: ClassVar[str] = "lookup"
+    family: ClassVar[str] = "lookup"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
-        out = np.empty((self.starts.size - 1, rows.shape[0]))
+        out = self._room(rows)
         for column, values in enumerate(np.ascontiguousarray(rows.T)):
             own = slice(self.starts[column], self.starts[column + 1])
             out[column] = self.heights[own][np.searchsorted(self.knots[own], values) - 1]

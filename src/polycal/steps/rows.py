@@ -1,20 +1,21 @@
 """Steps that treat every row as a whole."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from polycal._typing import Float64s, Ints
 from polycal.sample import row_sums
 from polycal.steps._base import Step
+from polycal.storage.rules import Array, Rows, expect
 
 
 @dataclass(frozen=True, eq=False)
 class Softmax(Step):
     """``exp(x) / sum(exp(x))`` along each row."""
 
-    kind: ClassVar[str] = "softmax"
+    family: ClassVar[str] = "softmax"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
@@ -28,8 +29,8 @@ class Softmax(Step):
 class Normalise(Step):
     """Rows divided by their sums; a row whose sum is 0 becomes ``fallback``, a probability vector."""
 
-    fallback: Float64s
-    kind: ClassVar[str] = "normalise"
+    fallback: Annotated[Float64s, Rows("float64", "n_columns")]
+    family: ClassVar[str] = "normalise"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
@@ -44,7 +45,7 @@ class Normalise(Step):
 class Project(Step):
     """The nearest point of the simplex in Euclidean distance."""
 
-    kind: ClassVar[str] = "project"
+    family: ClassVar[str] = "project"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
@@ -63,7 +64,7 @@ class Project(Step):
 class Top(Step):
     """1 at the largest entry of each row, the first of equals, and 0 elsewhere."""
 
-    kind: ClassVar[str] = "top"
+    family: ClassVar[str] = "top"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
@@ -76,8 +77,8 @@ class Top(Step):
 class Distances(Step):
     """``||x - point||_1`` to each of the points, of shape (n_points, inputs)."""
 
-    points: Float64s
-    kind: ClassVar[str] = "distances"
+    points: Annotated[Float64s, Array("float64", "n_points n_inputs")]
+    family: ClassVar[str] = "distances"
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
@@ -97,10 +98,16 @@ class LargestOf(Step):
         Run c is columns ``starts[c]`` to ``starts[c + 1] - 1``, at least one.
     """
 
-    starts: Ints
-    kind: ClassVar[str] = "largest-of"
+    starts: Annotated[Ints, Array("int64", "n_runs+1", low=0, rises=True)]
+    family: ClassVar[str] = "largest-of"
+
+    def _check(self) -> None:
+        super()._check()
+        expect(self.starts[0] == 0, "the first run must start at column 0")
 
     def __call__(self, rows: Float64s) -> Float64s:
         """Apply the step."""
+        if self.starts[-1] != rows.shape[1]:
+            raise ValueError(f"runs of {self.starts[-1]} columns do not fit {rows.shape[1]} columns.")
         largest: Float64s = np.maximum.reduceat(rows, self.starts[:-1], axis=1)
         return largest

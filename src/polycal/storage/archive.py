@@ -3,9 +3,11 @@
 import io
 import math
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -25,15 +27,10 @@ _HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_hea
 
 def read_arrays(path: Path, wanted: Iterable[str] | None, max_bytes: int) -> dict[str, NDArray[Any]]:
     """Read those of the ``wanted`` arrays that an archive has (None: all); others are left compressed."""
-    with path.open("rb") as file:
-        with readable(_NPZ):
-            archive = zipfile.ZipFile(file)
-        with archive:
-            check_claim(sum(member.file_size for member in archive.infolist()), max_bytes)
-            _check_names(archive)
-            stored = {name.removesuffix(".npy"): name for name in archive.namelist()}
-            names = stored if wanted is None else [name for name in wanted if name in stored]
-            return {name: _read_member(archive, stored[name]) for name in names}
+    with _opened(path, max_bytes) as archive:
+        stored = _members(archive)
+        names = stored if wanted is None else [name for name in wanted if name in stored]
+        return {name: _read_member(archive, stored[name]) for name in names}
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -48,80 +45,126 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
         np.save(file, array, allow_pickle=False)
 
 
-def map_npy(path: Path) -> NDArray[Any]:
-    """Memory-map an ``.npy`` file whose header agrees with its size."""
+@dataclass(frozen=True)
+class NpyFile:
+    """An ``.npy`` file whose header agrees with its size.
+
+    Its numbers are read, never mapped into memory: a map brings the process down if the file is cut meanwhile, and its
+    pages count as memory until it is closed.
+    """
+
+    path: Path
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    by_columns: bool
+    offset: int
+
+    def read(self) -> NDArray[Any]:
+        """The whole array."""
+        array = self._run(0, (math.prod(self.shape),))
+        with readable(_NPY):
+            return array.reshape(self.shape, order="F" if self.by_columns else "C")
+
+    def rows(self, rows: slice) -> NDArray[Any]:
+        """Consecutive rows."""
+        start, stop, _ = rows.indices(self.shape[0])
+        if not self.by_columns or len(self.shape) == 1:
+            return self._run(start * math.prod(self.shape[1:]), (stop - start, *self.shape[1:]))
+        firsts = range(start, math.prod(self.shape), self.shape[0])
+        return np.stack([self._run(first, (stop - start,)) for first in firsts], axis=1)
+
+    def _run(self, first: int, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Numbers that follow each other in the file."""
+        with readable(_NPY):
+            offset = self.offset + first * self.dtype.itemsize
+            run: NDArray[Any] = np.fromfile(self.path, self.dtype, math.prod(shape), offset=offset)
+            return run.reshape(shape)
+
+
+def open_npy(path: Path) -> NpyFile:
+    """Look at the header of an ``.npy`` file."""
     with path.open("rb") as file:
         size = path.stat().st_size
         with readable(_NPY):
-            shape, dtype, offset = _read_header(file)
-    _check_header(shape, dtype, size - offset, _NPY)
-    with readable(_NPY):
-        # An array without entries cannot be mapped.
-        mode: Literal["r"] | None = None if 0 in shape else "r"
-        array: NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False)
-    return array
+            header = _read_header(file)
+    _check_header(header, size - header.length, _NPY)
+    return NpyFile(path, header.shape, header.dtype, header.by_columns, header.length)
 
 
-def read_rows(array: NDArray[Any], rows: slice) -> NDArray[Any]:
-    """Consecutive rows of an array that `map_npy` has mapped, read from its file into memory of their own.
+def array_shapes(path: Path, max_bytes: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of an archive's arrays by their names, from their headers."""
+    with _opened(path, max_bytes) as archive:
+        return {name: _member_header(archive, member).shape for name, member in _members(archive).items()}
 
-    Pages seen through a map count as memory until it is unmapped, bring the process down if the file has been cut
-    since, and make threads wait for each other.
+
+@contextmanager
+def _opened(path: Path, max_bytes: int) -> Iterator[zipfile.ZipFile]:
+    """An archive that does not claim too much."""
+    with path.open("rb") as file:
+        with readable(_NPZ):
+            archive = zipfile.ZipFile(file)
+        with archive:
+            check_claim(sum(member.file_size for member in archive.infolist()), max_bytes)
+            yield archive
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, str]:
+    """The members by the names of their arrays.
+
+    A damaged list of members, in which an optional array may have vanished unseen, is refused.
     """
-    by_rows = array.flags.c_contiguous
-    if not isinstance(array, np.memmap) or array.filename is None or not (by_rows or array.ndim == 2):
-        return np.array(array[rows])
-    start, stop, _ = rows.indices(array.shape[0])
-    place = array.offset + start * array.strides[0]
-    if by_rows:
-        return _read_run(array, place, (stop - start, *array.shape[1:]))
-    places = [place + column * array.strides[1] for column in range(array.shape[1])]
-    return np.stack([_read_run(array, place, (stop - start,)) for place in places], axis=1)
-
-
-def _read_run(array: Any, place: int, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Numbers that follow each other in the file of a mapped array."""
-    with readable(_NPY):
-        run: NDArray[Any] = np.fromfile(array.filename, array.dtype, math.prod(shape), offset=place)
-        return run.reshape(shape)
-
-
-def _check_names(archive: zipfile.ZipFile) -> None:
-    """Refuse a damaged list of members, in which an optional array may have vanished unseen."""
-    names = archive.namelist()
-    if len(set(names)) < len(names):
-        raise ValueError("the archive holds two arrays of the same name")
+    members: dict[str, str] = {}
+    for member in archive.namelist():
+        name = member.removesuffix(".npy")
+        if name in members:
+            raise ValueError(f"the archive holds two arrays of the same name, {name!r}")
+        members[name] = member
     with readable(_NPZ):
-        for member in archive.infolist():
+        for info in archive.infolist():
             # NumPy writes no comments: a wrong length of one swallows the members that follow.
-            if member.comment:
+            if info.comment:
                 raise ValueError("a member has a comment")
             # Each name is stored twice, and opening compares the two.
-            archive.open(member).close()
+            archive.open(info).close()
+    return members
 
 
 def _read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     """Read one array, once its header is known to agree with the size of the member."""
-    with readable(_NPZ), archive.open(name) as member:
-        shape, dtype, offset = _read_header(member)
-    _check_header(shape, dtype, archive.getinfo(name).file_size - offset, f"{name} of {_NPZ}")
+    _member_header(archive, name)
     with readable(_NPZ), archive.open(name) as member:
         array: NDArray[Any] = npy.read_array(member, allow_pickle=False)
     return array
 
 
-def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-    """Read shape, dtype and length of the header from a bounded number of bytes."""
+class _Header(NamedTuple):
+    """What an array says of itself, and in how many bytes."""
+
+    shape: tuple[int, ...]
+    by_columns: bool
+    dtype: np.dtype[Any]
+    length: int
+
+
+def _member_header(archive: zipfile.ZipFile, name: str) -> _Header:
+    with readable(_NPZ), archive.open(name) as member:
+        header = _read_header(member)
+    _check_header(header, archive.getinfo(name).file_size - header.length, f"{name} of {_NPZ}")
+    return header
+
+
+def _read_header(file: IO[bytes]) -> _Header:
+    """Read the header from a bounded number of bytes."""
     start = io.BytesIO(file.read(_MAX_HEADER))
     version = npy.read_magic(start)
     if version not in _HEADER_READERS:
         raise ValueError(f"version {version} of the format is for structured arrays")
-    shape, _, dtype = _HEADER_READERS[version](start, max_header_size=_MAX_HEADER)
-    return shape, dtype, start.tell()
+    return _Header(*_HEADER_READERS[version](start, max_header_size=_MAX_HEADER), start.tell())
 
 
-def _check_header(shape: tuple[int, ...], dtype: np.dtype[Any], n_bytes: int, what: str) -> None:
+def _check_header(header: _Header, n_bytes: int, what: str) -> None:
     """Refuse objects, and sizes that are not those of the data: both are a danger to load."""
+    shape, dtype = header.shape, header.dtype
     if dtype.hasobject:
         raise ValueError(
             f"{what} holds Python objects (a pickle), which polycal never loads; save numbers or text"

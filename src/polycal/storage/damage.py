@@ -1,11 +1,28 @@
 """How a bad file is reported: which file, what is wrong with it, and what to do."""
 
 import difflib
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-DEFAULT_MAX_BYTES = 16 << 30
+# Where Linux tells what a container may use: with control groups of the second and of the first version.
+_CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def default_max_bytes() -> int:
+    """What a file may unpack to: 16 GiB, or three quarters of the memory where that is less."""
+    sizes = [16 << 30]
+    with suppress(AttributeError, ValueError, OSError):
+        sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4)
+    for limit in map(Path, _CONTAINER_LIMITS):
+        # Without a limit there is no file, or a word in it.
+        with suppress(ValueError, OSError):
+            sizes.append(int(limit.read_text()) * 3 // 4)
+    return max(1 << 20, min(sizes))
+
+
+DEFAULT_MAX_BYTES = default_max_bytes()
 
 
 class UnreachableError(OSError):

@@ -1,1 +1,0 @@
-"""The facade: measure, search, prove, and put the result into one object."""

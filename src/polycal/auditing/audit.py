@@ -1,0 +1,265 @@
+"""One call that measures a classifier's probabilities, searches for the worst question, and proves what it found."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from polycal._typing import Path
+from polycal._validation import check_groups, check_integer, check_real, check_sample
+from polycal.auditing.findings import half_rows
+from polycal.auditing.passes import calibrated_rows
+from polycal.auditing.result import Audit
+from polycal.auditing.rows import HeldRows, Plan, Rows, StreamedRows
+from polycal.auditing.source import FileSource, MemorySource, Source
+from polycal.calibrators.base import Calibrator
+from polycal.families.auditor import Auditor
+from polycal.families.defaults import DEFAULT_NOTIONS, default_auditors
+from polycal.families.kernel import KernelAuditor
+from polycal.families.notion import Notion
+from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles, opened_predictions
+from polycal.io.reader import Part
+from polycal.kernels.kernels import Kernel
+from polycal.sample import Sample
+
+
+def audit(
+    y_true: Any,
+    y_proba: Any,
+    *,
+    notions: Sequence[Notion] | None = None,
+    auditors: Mapping[str, Auditor] | None = None,
+    groups: Any = None,
+    calibrator: Any = None,
+    kernel: Kernel | None = None,
+    alpha: float = 0.05,
+    sample_weight: Any = None,
+    class_names: Any = None,
+    from_logits: bool = False,
+    random_state: int = 0,
+    n_jobs: int | None = -1,
+) -> Audit:
+    """Find the questions about the label that the predicted probabilities cannot be trusted for, and prove it.
+
+    Half of the rows, chosen at random, are searched for witnesses of miscalibration; the other half, which the
+    search never sees, judges them. Everything named (classes, groups) is measured on all rows.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices, or class names when these are known.
+    y_proba : array-like of shape (n_samples, n_classes), or (n_samples,) for two classes
+        Predicted probabilities. String columns of a data frame are the class names.
+    notions : sequence of Notion, optional
+        What to measure on all rows, and to search for witnesses of with each notion's default auditor. By default
+        ``Confidence(smooth=True)``, ``Classwise(smooth=True)`` and ``SubsetSmooth()``.
+    auditors : mapping of str to Auditor, optional
+        Searches to run instead of the notions' default ones; the names appear in the findings.
+    groups : mapping of str to list of classes, optional
+        Sets of classes whose summed probability matters, such as ``{"animal": ["cat", "dog"]}``.
+    calibrator : Calibrator, optional
+        A fitted calibrator: the same rows are audited before and after it (`Audit.after`). They must not be rows it
+        was fitted on, where any calibrator looks good.
+    kernel : Kernel, optional
+        Of the kernel search that every audit makes unless `auditors` are given. By default ``Gaussian(0.2)``.
+    alpha : float, default 0.05
+        Level of every test (Holm over the findings, and over the groups) and of every bound.
+    sample_weight, class_names, from_logits
+        As for `smooth_calibration_error`.
+    random_state : int, default 0
+        Seed of the halves and of every random step.
+    n_jobs : int or None, default -1
+        Number of threads; the result does not depend on it beyond rounding.
+
+    Returns
+    -------
+    Audit
+
+    See Also
+    --------
+    audit_stream : The same audit of files.
+    polycal.distributed.audit : The same audit on a Dask cluster.
+
+    Notes
+    -----
+    A certificate's lower bound holds for its finding with probability at least 1 - `alpha`, whatever the
+    distribution of the data. With calibrated predictions the chance that any finding is called significant is
+    at most `alpha`. When nothing is significant, the audit says how large an error would have been found.
+
+    The same rows, seed and options give the same audit, to rounding, whether the rows are in memory, in files or on a
+    cluster. Up to 4,194,304 probabilities (n k, with k at least 20) everything is exact. Beyond, rows go by in three
+    passes: errors are computed in cells of the predicted probability, searches see a random sample of the searched
+    half, and `Audit.approximations` says so. What is found is judged on every row of the other half in either case.
+
+    Which half a row belongs to depends on the seed and, up to that size, on what the row holds, so that the order of
+    rows does not matter; beyond, on its number.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> example = pc.datasets.load_fashion("evaluation")
+    >>> audit = pc.audit(
+    ...     example.labels, example.proba, class_names=example.class_names,
+    ...     groups={"footwear": ["Sandal", "Sneaker", "Ankle_boot"]},
+    ... )
+    >>> audit.groups[0].name, round(audit.groups[0].smooth_error, 4)
+    ('footwear', 0.0005)
+    >>> audit.worst.significant
+    True
+    """
+    sample = check_sample(
+        y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
+    )
+    source = MemorySource(sample)
+    plan = make_plan(source, notions, auditors, groups, kernel, alpha, random_state, n_jobs)
+    return audit_source(source, plan, calibrator)
+
+
+def audit_stream(
+    data: Path | Sequence[Path] | PredictionFiles,
+    *,
+    notions: Sequence[Notion] | None = None,
+    auditors: Mapping[str, Auditor] | None = None,
+    groups: Any = None,
+    calibrator: Any = None,
+    kernel: Kernel | None = None,
+    alpha: float = 0.05,
+    memory: int | str = DEFAULT_MEMORY,
+    part: Part = "all",
+    random_state: int = 0,
+    n_jobs: int | None = -1,
+) -> Audit:
+    r"""Audit predictions in files, which need not fit into memory.
+
+    The audit is that of `audit`, with the same numbers for the same rows.
+
+    Parameters
+    ----------
+    data : str, path, list of them, or PredictionFiles
+        Files, folders and patterns of files, as for `open_predictions`.
+    notions, auditors, groups, calibrator, kernel, alpha, random_state, n_jobs
+        As for `audit`.
+    memory : int or str, default "1GiB"
+        What may be used in all, at least 512 MiB; more is used for weights that differ from row to row, of which
+        24 bytes are kept for each judging row and finding, and with thousands of classes, whose searches take memory
+        quadratic in their number. The result does not depend on it.
+    part : {"all", "calibration", "evaluation"}
+        Which rows, for files that mark them.
+
+    Returns
+    -------
+    Audit
+
+    Notes
+    -----
+    Rows that are too many to be held (see `audit`) go by three times, in time linear in their number and in bounded
+    memory:
+
+    1. The first pass adds up scores, classes and groups over all rows, and draws a random sample, the sketch, from
+       the searched half.
+    2. Questions are searched on the sketch. The kernel search sees all of the searched half, in a second pass (see
+       `KernelState`).
+    3. The last pass judges what was found on all rows of the judging half. Only this proves anything, and it leaves
+       no row out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import polycal as pc
+    >>> example = pc.datasets.load_fashion("evaluation")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for day in range(2):
+    ...         part = example.take(slice(5000 * day, 5000 * day + 5000))
+    ...         pc.write_predictions(Path(folder, f"{day}.npz"), part.labels, part.proba)
+    ...     audit = pc.audit_stream(folder)
+    >>> audit.n_samples, audit.worst.significant
+    (10000, True)
+    """
+    source = FileSource(opened_predictions(data, memory, part))
+    plan = make_plan(source, notions, auditors, groups, kernel, alpha, random_state, n_jobs)
+    return audit_source(source, plan, calibrator)
+
+
+def make_plan(
+    source: Source,
+    notions: Sequence[Notion] | None,
+    auditors: Mapping[str, Auditor] | None,
+    groups: Any,
+    kernel: Kernel | None,
+    alpha: float,
+    random_state: int,
+    n_jobs: int | None,
+) -> Plan:
+    """Check the options of an audit."""
+    check_real(alpha, "alpha", low=1e-12, high=0.5)
+    seed = check_integer(random_state, "random_state", minimum=0)
+    if kernel is not None and not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be a kernel such as Gaussian(0.2); got {kernel!r}.")
+    notions = DEFAULT_NOTIONS if notions is None else tuple(notions)
+    searches = default_auditors(notions, seed) if auditors is None else dict(auditors)
+    if kernel is not None and auditors is None:
+        searches["kernel"] = KernelAuditor(kernel, random_state=seed)
+    classes = Sample(np.empty((0, source.n_classes)), np.empty(0, dtype=np.int64), None, source.class_names)
+    return Plan(notions, searches, check_groups(groups, classes), float(alpha), seed, n_jobs)
+
+
+def audit_source(source: Source, plan: Plan, calibrator: Any = None) -> Audit:
+    """The audit of any source of rows; before and after a calibrator, if there is one."""
+    if calibrator is not None:
+        check_calibrator(calibrator, source.class_names)
+    held = source.gather()
+    if held is None:
+        before: Rows = StreamedRows(source, plan)
+        after: Rows = StreamedRows(source, plan, calibrator)
+    else:
+        if held.sample_weight is not None and not held.sample_weight.any():
+            raise ValueError("the weights of all rows are 0; at least one must be positive.")
+        halves = half_rows(held, plan.seed)
+        before = HeldRows(held, halves, plan)
+        after = before if calibrator is None else HeldRows(calibrated_rows(held, calibrator), halves, plan)
+    first = _audit(before, source.n_classes, plan)
+    if calibrator is None:
+        return replace(first, pictures=before.pictures(first.findings))
+    second = _audit(after, source.n_classes, plan)
+    found = after.found_pictures(second.findings, before)
+    return replace(
+        first,
+        pictures=after.pictures(first.findings, before),
+        calibrator=repr(calibrator),
+        after=replace(second, pictures=tuple(found)),
+    )
+
+
+def _audit(rows: Rows, n_classes: int, plan: Plan) -> Audit:
+    """Measure, search and judge, without pictures."""
+    measured = rows.measure()
+    findings = rows.find()
+    return Audit(
+        n_samples=measured.n_samples,
+        n_classes=n_classes,
+        n_fit=measured.n_searched,
+        n_judge=measured.n_judging,
+        alpha=plan.alpha,
+        random_state=plan.seed,
+        scores=measured.scores,
+        errors=rows.errors(),
+        findings=findings,
+        classes=measured.classes,
+        groups=measured.groups,
+        weighted=measured.weighted,
+        approximations=rows.approximations,
+        default_notions=tuple(plan.notions) == DEFAULT_NOTIONS,
+    )
+
+
+def check_calibrator(calibrator: Any, class_names: tuple[str, ...] | None) -> None:
+    """Refuse what is no fitted calibrator of these classes."""
+    if not isinstance(calibrator, Calibrator):
+        raise TypeError(f"calibrator must be a fitted polycal calibrator; got {type(calibrator).__name__}.")
+    if not calibrator.__sklearn_is_fitted__():
+        raise ValueError("calibrator is not fitted yet; call its fit on rows that are not audited here.")
+    names = calibrator.class_names_
+    if None not in {names, class_names} and names != class_names:
+        raise ValueError("calibrator was fitted on classes of other names, or in another order.")

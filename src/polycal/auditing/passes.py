@@ -1,0 +1,138 @@
+"""A pass over the rows: states that see all of them, or the half that is searched, or the half that judges."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
+from dataclasses import dataclass, fields, replace
+from functools import partial, reduce
+from threading import Lock
+from typing import Any, Literal, Self, TypeVar
+
+import numpy as np
+
+from polycal._threads import deal, one_blas_thread
+from polycal._typing import Bools, Ints
+from polycal.calibrators.base import Calibrator
+from polycal.io.chunks import Chunk
+from polycal.sample import Sample
+from polycal.states.base import State
+from polycal.states.rows import row_keys
+
+Half = Literal["all", "searched", "judging"]
+_PURPOSE = 0
+_Turn = AbstractContextManager[Any]
+_NO_WAITING: _Turn = nullcontext()
+
+
+# What the field of a pass, a state or a dictionary of states, says of the rows that it sees.
+ALL, SEARCHED, JUDGING = ({"half": half} for half in ("all", "searched", "judging"))
+
+
+@dataclass(eq=False, kw_only=True)
+class Pass:
+    """States that go over the rows together; each is a field, which says what rows it sees.
+
+    Every row is searched or judges, by a coin that depends on its number and the seed only: a coin that looked at the
+    row would tell the halves apart.
+
+    Attributes
+    ----------
+    seed : int
+        Of the coin.
+    calibrator : Calibrator or None
+        Applied to the rows before any state sees them.
+    n_searched, n_judging : int
+        Rows of positive weight of the two halves.
+    """
+
+    seed: int
+    calibrator: Calibrator | None = None
+    n_searched: int = 0
+    n_judging: int = 0
+
+    @property
+    def bytes_each(self) -> int:
+        """What the states of one more thread take, about."""
+        return 0
+
+    def absorb(self, chunk: Chunk, turn: _Turn = _NO_WAITING) -> Self:
+        """Show a chunk to all states; threads take turns at those that hold rows."""
+        searched = is_searched(chunk.rows, self.seed)
+        counted = _counted(chunk.sample)
+        self.n_searched += int(np.count_nonzero(searched & counted))
+        self.n_judging += int(np.count_nonzero(~searched & counted))
+        if self.calibrator is not None:
+            chunk = Chunk(calibrated_rows(chunk.sample, self.calibrator), chunk.rows)
+        parts = {"all": chunk}
+        for half, chosen in (("searched", searched), ("judging", ~searched)):
+            if any(h == half for _, h in self._states()):
+                parts[half] = Chunk(chunk.sample.take(chosen), chunk.rows[chosen])
+        for state, half in self._states():
+            with turn if state.holds_rows else _NO_WAITING:
+                state.absorb(parts[half].sample, parts[half].rows)
+        return self
+
+    def twin(self) -> Self:
+        """A pass for another thread, of copies of the states, but the same ones where they hold rows."""
+        shared = {id(state): state for state, _ in self._states() if state.holds_rows}
+        shared |= {id(value): value for value in (self.calibrator,) if value is not None}
+        return replace(deepcopy(self, dict(shared)), n_searched=0, n_judging=0)
+
+    def merge(self, other: Self) -> Self:
+        """Take in all that another pass of the same states, or a twin, has seen."""
+        for (mine, _), (theirs, _) in zip(self._states(), other._states(), strict=True):
+            if mine is not theirs:
+                mine.merge(theirs)
+        self.n_searched += other.n_searched
+        self.n_judging += other.n_judging
+        return self
+
+    def _states(self) -> Iterator[tuple[State, Half]]:
+        """All states, and the rows that each sees."""
+        for one in fields(self):
+            if "half" in one.metadata:
+                value = getattr(self, one.name)
+                states = value.values() if isinstance(value, dict) else [value]
+                yield from ((state, one.metadata["half"]) for state in states)
+
+
+AnyPass = TypeVar("AnyPass", bound=Pass)
+
+
+def show(task: AnyPass, chunks: Iterator[Callable[[], Chunk | None]], n_threads: int) -> AnyPass:
+    """Show all chunks to a pass that has seen nothing.
+
+    Each thread reads and checks chunks of its own, and shows them to states of its own, which are merged in the end:
+    nothing is shared but the file that chunks are cut off and the states that hold rows.
+    """
+    tasks = [task, *(task.twin() for _ in range(n_threads - 1))]
+    turn = Lock()
+    with one_blas_thread() if n_threads > 1 else nullcontext():
+        deal(chunks, [partial(_show, own, turn) for own in tasks])
+    return reduce(Pass.merge, tasks)
+
+
+def _show(task: Pass, turn: Lock, read: Callable[[], Chunk | None]) -> None:
+    chunk = read()
+    if chunk is not None:
+        task.absorb(chunk, turn)
+
+
+def is_searched(rows: Ints, seed: int) -> Bools:
+    """Which rows, by their numbers, are searched; the others judge."""
+    searched: Bools = row_keys(rows, seed, _PURPOSE) < np.uint64(1 << 63)
+    return searched
+
+
+def calibrated_rows(sample: Sample, calibrator: Calibrator) -> Sample:
+    """The same rows and labels with calibrated predictions."""
+    if sample.n_samples == 0:
+        return sample
+    proba = calibrator._taking(from_logits=False).predict_proba(sample.proba)
+    return replace(sample, proba=np.ascontiguousarray(proba))
+
+
+def _counted(sample: Sample) -> Bools:
+    if sample.sample_weight is None:
+        return np.ones(sample.n_samples, dtype=np.bool_)
+    return sample.sample_weight > 0

@@ -1,0 +1,208 @@
+"""Recalibration from auditing: the paper's lemma, for any auditor."""
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polycal._typing import Float64s
+from polycal._validation import check_choice, check_integer, check_real
+from polycal.calibrators.audited.rounds import (
+    AuditRound,
+    Judge,
+    Update,
+    additive,
+    audit_rounds,
+    fit_start,
+    multiplicative,
+    started_parts,
+)
+from polycal.calibrators.base import Calibrator, counted_rows
+from polycal.families.auditor import Auditor
+from polycal.families.defaults import AutoAuditor
+from polycal.inference.bounds import check_level
+from polycal.sample import Sample, split_rows
+from polycal.steps import Program
+
+# With fewer rows nothing could be shown.
+_FEWEST_ROWS = 20
+
+
+class AuditedCalibrator(Calibrator):
+    r"""Repair what an auditor finds, and prove each finding before acting on it.
+
+    Round by round: look for a witness of miscalibration in the predictions as they are by now, choose how far to move
+    them along it, and judge both on held-out rows. The first round that does not pass is the last. If none passes,
+    predictions stay as they are.
+
+    Parameters
+    ----------
+    auditor : Auditor, optional
+        How to look for a witness. By default `AutoAuditor`.
+    start : Calibrator, optional
+        Applied first; the rounds repair what it leaves. By default nothing.
+    update : {"multiplicative", "additive"}
+        How a witness w moves a prediction p: :math:`\mathrm{softmax}(\log p + \eta w(p))` keeps every class possible;
+        :math:`\Pi(p + \eta w(p))`, with :math:`\Pi` the nearest point of the simplex, is the paper's.
+    keep : float
+        For additive updates only: the part of each prediction that stays. As :math:`\Pi` makes zeros, which the log
+        loss does not forgive, the update is :math:`(1 - \mathrm{keep})\,\Pi(p + \eta w(p)) + \mathrm{keep}\,p`. With
+        0, the paper's, only the squared loss is looked at.
+    alpha : float
+        Level of the test that each round must pass (not the error that the paper calls :math:`\alpha`).
+    tolerance : float
+        The error that may remain: a round must show that its witness's true correlation is larger. This is the
+        :math:`\alpha` of the paper's lemma.
+    max_rounds : int
+        No more rounds than this.
+    holdout : float
+        Share of the held-out rows.
+    random_state : int
+        Seed of the parts and of the default auditor.
+    from_logits : bool
+        The predictions are logits.
+
+    Attributes
+    ----------
+    used_ : {"audited", "start", "identity"}
+        What the map does: rounds that passed (after `start`, if given), `start` alone, or nothing.
+    rounds_ : tuple of AuditRound
+        What each round found: the squared loss on the held-out rows before and after, the certificate (estimate,
+        lower bound, p-value), the step, the question, and whether it was accepted.
+    round_numbers_ : ndarray of shape (n_rounds, 7)
+        The numbers of `rounds_`.
+    round_questions_ : ndarray of str, shape (n_rounds,)
+        The questions of `rounds_`.
+
+    See Also
+    --------
+    KernelCalibrator : The calibrator to try first.
+
+    Notes
+    -----
+    *Lemma* [1]_. If w has correlation :math:`\beta = \mathbb{E}\langle y - p, w(p)\rangle`, then
+    :math:`\|p + \eta w - y\|^2 = \|p - y\|^2 - 2\eta\langle y - p, w\rangle + \eta^2\|w\|^2`, and :math:`\Pi` brings a
+    point nearer to every y. So with :math:`\eta = \beta/k` the expected squared loss falls by at least
+    :math:`\beta^2/k`, and there are at most :math:`2k/\beta^2` such rounds. Keeping a part loses that part of the gain,
+    as the loss is convex. In logits the same argument holds for the log loss: with :math:`\eta = \beta` it falls by at
+    least :math:`\beta^2/2`, whatever k.
+
+    *Rows.* Those to learn from are parted anew in each round: three quarters to find the witness on, one quarter to
+    choose the step by line search, so that the loss the update is made for is least and the other does not rise. On
+    the held-out rows a round passes if the lower confidence bound of its witness exceeds `tolerance`, if the
+    squared loss falls, and if the log loss does not rise (unless ``keep=0``). So the squared loss on them never rises.
+
+    *Validity.* Given the rows to learn from, the sequence of witnesses and steps is fixed: the held-out rows only
+    decide where it ends. Testing hypotheses in a fixed order, each at level alpha, up to the first one not rejected,
+    makes a false rejection anywhere with probability at most alpha, though all tests use the same rows. So with
+    probability at least ``1 - alpha`` (over the rows and the seed that parts them) every round accepted acted on a
+    real error; calibrated predictions are left alone with that probability; and the p-values of the rounds accepted
+    need no correction. Two things are no tests: that nothing more was found does not prove that nothing is left, and
+    the losses after each round decided its acceptance, so that they flatter a little.
+
+    *Start.* An auditor would see the rows that `start` was fitted on as better than they are. So the rows to learn from
+    get the predictions of fits on other folds of them (four folds), and the held-out rows the predictions of a fit on
+    all rows to learn from. In the end `start` is fitted once more on all rows; certificates and losses are about
+    the fit without the held-out rows. Cost: six fits of `start`.
+
+    *Weights.* Whole weights, at most 10 on average, are counts: a row of weight 2 is two observations, to a test and
+    to a split as well. Other weights count in every loss, but such a row is one observation.
+
+    Saving and exporting work for every witness made of arrays; not for those of `LearnerAuditor` and of kernels given
+    as functions.
+
+    References
+    ----------
+    .. [1] Gopalan, Hu, Rothblum (2024), "On computationally efficient multi-class calibration", Lemma on
+       recalibration from auditing.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> sample = pc.datasets.load_fashion("calibration")
+    >>> calibrator = pc.AuditedCalibrator(pc.SubsetAuditor()).fit(sample.proba, sample.labels)
+    >>> calibrator.used_
+    'audited'
+    >>> first = calibrator.rounds_[0]
+    >>> first.lower_bound > 0, first.loss_after < first.loss_before
+    (True, True)
+    """
+
+    family: ClassVar[str] = "audited"
+    saved_attributes: ClassVar[tuple[str, ...]] = ("used_", "round_numbers_", "round_questions_")
+    used_: str
+    round_numbers_: Float64s
+    round_questions_: NDArray[np.str_]
+
+    def __init__(
+        self,
+        auditor: Auditor | None = None,
+        *,
+        start: Calibrator | None = None,
+        update: str = "multiplicative",
+        keep: float = 0.5,
+        alpha: float = 0.05,
+        tolerance: float = 0.0,
+        max_rounds: int = 20,
+        holdout: float = 1 / 3,
+        random_state: int = 0,
+        from_logits: bool = False,
+    ) -> None:
+        self.auditor = auditor
+        self.start = start
+        self.update = update
+        self.keep = keep
+        self.alpha = alpha
+        self.tolerance = tolerance
+        self.max_rounds = max_rounds
+        self.holdout = holdout
+        self.random_state = random_state
+        self.from_logits = from_logits
+
+    @property
+    def rounds_(self) -> tuple[AuditRound, ...]:
+        """What each round found."""
+        pairs = zip(self.round_numbers_.tolist(), self.round_questions_.tolist(), strict=True)
+        return tuple(AuditRound.from_numbers(numbers, question) for numbers, question in pairs)
+
+    def _fit(self, sample: Sample) -> Program:
+        auditor, start, update = self._check_auditor(), self._check_start(), self._make_update()
+        judge = Judge(check_level(self.alpha), check_real(self.tolerance, "tolerance", low=0.0, high=2.0))
+        share = check_real(self.holdout, "holdout", low=0.05, high=0.95)
+        seed = check_integer(self.random_state, "random_state", minimum=0)
+        max_rounds = check_integer(self.max_rounds, "max_rounds", minimum=0)
+        sample = counted_rows(sample)
+        rounds: list[AuditRound] = []
+        program: Program = ()
+        if sample.n_samples >= _FEWEST_ROWS and max_rounds > 0:
+            learn, held_out = (sample.take(rows) for rows in split_rows(sample, (1.0 - share, share), seed))
+            parts = started_parts(start, learn, held_out, seed)
+            rounds, program = audit_rounds(auditor, update, parts, judge, range(seed, seed + max_rounds))
+        first = fit_start(start, sample)
+        self._set_rounds(rounds)
+        self.used_ = "audited" if program else "start" if first else "identity"
+        return *first, *program
+
+    def _check_auditor(self) -> Auditor:
+        if self.auditor is None:
+            return AutoAuditor(random_state=check_integer(self.random_state, "random_state", minimum=0))
+        if not isinstance(self.auditor, Auditor):
+            raise TypeError(
+                f"auditor must be an auditor such as polycal.SubsetAuditor(); got {self.auditor!r}."
+            )
+        return self.auditor
+
+    def _check_start(self) -> Calibrator | None:
+        if self.start is not None and not isinstance(self.start, Calibrator):
+            raise TypeError(f"start must be a calibrator such as TemperatureScaling(); got {self.start!r}.")
+        return self.start
+
+    def _make_update(self) -> Update:
+        keep = check_real(self.keep, "keep", low=0.0, high=0.99)
+        name = check_choice(self.update, "update", ("multiplicative", "additive"))
+        return additive(keep) if name == "additive" else multiplicative()
+
+    def _set_rounds(self, rounds: list[AuditRound]) -> None:
+        """Set what is said about the rounds, as plain arrays."""
+        self.round_numbers_ = np.array([r.numbers() for r in rounds], dtype=np.float64).reshape(-1, 7)
+        self.round_questions_ = np.array([r.question for r in rounds], dtype=np.str_)

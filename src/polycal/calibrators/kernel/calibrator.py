@@ -1,0 +1,197 @@
+"""The kernel calibrator: multiplicative kernel regression on the residual, chosen and guarded by cross-validation."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from polycal._typing import Float64s
+from polycal._validation import check_integer
+from polycal.calibrators.base import Calibrator, counted_rows
+from polycal.calibrators.kernel.baseline import Mixture, SharedCurve, fit_mixture, fit_shared_curve
+from polycal.calibrators.kernel.selection import Choice, Trial, choose_model
+from polycal.calibrators.kernel.tuning import BASELINE_NUMBERS
+from polycal.calibrators.loss import logit_scores, proba_scores, total_weight
+from polycal.calibrators.regression import sort_by_fold
+from polycal.sample import Sample, split_rows
+from polycal.steps import Affine, Linear, Log, Program, Softmax, Sum
+
+
+class KernelCalibrator(Calibrator):
+    r"""Repair what one class's probability says about another: the calibrator to try first.
+
+    Temperature scaling, bent where the data ask for it, and on top of it a regression of the label on all
+    probabilities and their logarithms. How much of it is used is chosen within the calibration data; where those
+    are too few for it, little or nothing is.
+
+    Parameters
+    ----------
+    n_folds : int
+        Parts of the data for cross-validation. The final model is the mean of the folds' models.
+    random_state : int
+        Seed of the parts.
+    from_logits : bool
+        The predictions are logits.
+
+    Attributes
+    ----------
+    used_ : {"kernel", "temperature", "identity"}
+        What passed the guard: everything, the baseline only, or the input as it is.
+    temperature_ : float
+        T, in the baseline.
+    background_ : ndarray of shape (n_classes,)
+        What the baseline mixes in.
+    slopes_ : ndarray of shape (6,)
+        What the curve of the baseline adds to its slope at 0.5, 0.2, 0.05, 0.01, 0.001 and 0.0001.
+    features_of_ : {"baseline", "input"}
+        What the features of the kernel are of.
+    n_landmarks_ : int
+        The number of calibration rows that predictions are compared with; 0 where likeness is not used.
+    mixes_matrix_ : bool
+        Whether matrix scaling is a part of the model.
+    regularisation_ : float
+        The penalty :math:`\lambda` chosen; infinite where the kernel is not used.
+    mixing_ : float
+        The part :math:`\alpha` of the kernel's change that is kept; 0 where the kernel is not used.
+    cv_log_loss_ : ndarray of shape (n_tried, 5)
+        Penalty, mixing, and cross-validated log loss, Brier score and accuracy of every model tried: first those with
+        features of the baseline, then, where these were tried, of the input, with landmarks, and with matrix scaling.
+
+    Notes
+    -----
+    *Model.* The baseline is :math:`q = (1 - \epsilon)\,\mathrm{softmax}(\log v / T) + \epsilon u` with a background u
+    between class frequencies and uniform, which keeps every class possible, followed by
+    :math:`\mathrm{softmax}(g(\log q))` with one piecewise linear curve g for all classes: nine numbers, by maximum
+    likelihood. The kernel part is :math:`p = \mathrm{softmax}(\gamma \log q + \alpha W^\top x(q))` with features
+    :math:`x(q) = [1, q, \log(\max(q, \tau) / \tau) / \log(1/\tau)]` and :math:`\tau = 10^{-4}`: a function of the
+    degree-1 multinomial kernel of probabilities and logarithms, fitted by the log loss with a penalty of
+    :math:`\lambda` on W (a tenth of it on the bias and on a class's own probability, a hundredth on its own
+    logarithm). With more than 512 classes :math:`\tau = 10^{-3}`, for speed.
+
+    *More than that*, for no more than 512 classes, where the data may carry it. Where :math:`\epsilon` is a
+    thousandth or more, x is also tried of :math:`s = \mathrm{softmax}(\log v / T)` instead of q, with :math:`\tau =
+    10^{-20}` and less of a penalty on bias and own logarithm: behind the background, q does not tell small
+    probabilities apart. With a hundred rows a class, or where a penalty of :math:`10^{-4}` or less is best, the same
+    with likeness to landmarks is tried: to up to 1,000 calibration rows (60,000/k with more than 60 classes), by a
+    Gaussian kernel on :math:`\log \max(s, 10^{-10})` of a scale of 0.32 median distances (Nystrom features, with
+    0.3 of the penalty). That bends what is linear otherwise. And where so small a penalty is best and there are no more
+    than 255 classes, the logits of `MatrixScaling`, fitted on the same folds, are mixed in.
+
+    *Selection.* Penalties are tried from large to small, on all but one fold each time. For each of them
+    :math:`\gamma` and :math:`\alpha` are fitted to the held-out rows, and parts of that change tried too. The model
+    that gains most on the baseline in log loss and Brier score, each as a part of the baseline's, is taken; a path ends
+    where it stops getting better. Other features, and matrix scaling, must gain more than two standard errors of
+    the paired difference on the best before; their path begins near the best penalty before. The weights of the
+    folds' models are averaged, which is averaging their logits.
+
+    *Guard.* On held-out rows a model must beat the baseline by more than a standard error of the paired difference, and
+    must not lose more than 0.3 points of accuracy against the input, with half a standard error to spare; without
+    such a model the baseline is used. Where the input is no worse than that, allowing for what nine fitted numbers gain
+    by chance, the input stays as it is.
+
+    *Cost.* Some hundred products of an (n, 2k) by a (2k, k) matrix in float32, the former sparse where few classes
+    are likely, and as many again for each other kind of features, with up to 1,000 columns more for landmarks;
+    preconditioned by each class's block of the Hessian. Memory: some ten arrays of the input's size in float32,
+    :math:`10^4 k` numbers, and with landmarks up to half a GiB (from 67,000 rows on there are fewer of them).
+    Predicting with landmarks costs a product of an (n, k) by a (k, 1000) matrix and 1,000 exponentials a row.
+
+    References
+    ----------
+    .. [1] Gopalan, Hu, Rothblum (2024), "On computationally efficient multi-class calibration": kernels that see
+       every projection, and recalibration from what they see.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> sample = pc.datasets.load_fashion("calibration")
+    >>> calibrator = pc.KernelCalibrator().fit(sample.proba, sample.labels)
+    >>> calibrator.used_
+    'kernel'
+    """
+
+    family: ClassVar[str] = "kernel"
+    saved_attributes: ClassVar[tuple[str, ...]] = (
+        "used_",
+        "temperature_",
+        "background_",
+        "slopes_",
+        "features_of_",
+        "n_landmarks_",
+        "mixes_matrix_",
+        "regularisation_",
+        "mixing_",
+        "cv_log_loss_",
+    )
+    used_: str
+    temperature_: float
+    background_: Float64s
+    slopes_: Float64s
+    # Files of the first version do not say it.
+    features_of_: str = "baseline"
+    n_landmarks_: int = 0
+    mixes_matrix_: bool = False
+    regularisation_: float
+    mixing_: float
+    cv_log_loss_: Float64s
+
+    def __init__(self, *, n_folds: int = 4, random_state: int = 0, from_logits: bool = False) -> None:
+        self.n_folds = n_folds
+        self.random_state = random_state
+        self.from_logits = from_logits
+
+    def _fit(self, sample: Sample) -> Program:
+        n_folds = check_integer(self.n_folds, "n_folds", minimum=2)
+        seed = check_integer(self.random_state, "random_state", minimum=0)
+        sample = counted_rows(sample)
+        order, folds = sort_by_fold(split_rows(sample, (1.0,) * n_folds, seed))
+        sample = sample.take(order)
+        mixture = fit_mixture(sample)
+        log_proba = mixture.log_proba(sample)
+        curve = fit_shared_curve(sample, log_proba)
+        curve.apply(log_proba)
+        baseline = logit_scores(sample, log_proba, log_proba, 1.0, 0.0)
+        trial = Trial(sample, folds, log_proba, proba_scores(sample), baseline)
+        choice = choose_model(trial, mixture, seed) if sample.n_samples >= 2 * n_folds else Choice()
+        self.temperature_, self.background_, self.slopes_ = (
+            mixture.temperature,
+            mixture.background,
+            curve.slopes,
+        )
+        self._set_choice(choice, _input_is_enough(trial, choice.gain))
+        return () if self.used_ == "identity" else _program(mixture, curve, choice)
+
+    def _set_choice(self, choice: Choice, input_is_enough: bool) -> None:
+        """Set what is said about the choice."""
+        self.cv_log_loss_ = np.array(choice.table, dtype=np.float64).reshape(-1, 5)
+        used = "temperature" if choice.features is None else "kernel"
+        self.used_ = "identity" if input_is_enough else used
+        if self.used_ != "kernel" or choice.features is None:
+            choice = Choice()
+        self.features_of_ = "baseline" if choice.features is None else choice.features.source
+        self.n_landmarks_ = 0 if choice.features is None else choice.features.n_landmarks
+        self.mixes_matrix_ = choice.matrix is not None
+        self.regularisation_, self.mixing_ = choice.penalty, choice.mixing
+
+
+def _program(mixture: Mixture, curve: SharedCurve, choice: Choice) -> Program:
+    """The model chosen."""
+    tempered, logits = mixture.tempering_steps(), (*mixture.mixing_steps(), *curve.logit_steps())
+    if choice.features is None:
+        return *tempered, *logits, Softmax()
+    scaled = (Affine(np.array([choice.scale]), np.zeros(1)),)
+    change = choice.features.steps(choice.final_weight())
+    if choice.features.source == "input":
+        total: Program = *tempered, Sum(((*logits, *scaled), change))
+    else:
+        total = *tempered, *logits, Sum((scaled, (Softmax(), *change)))
+    if choice.matrix is None:
+        return *total, Softmax()
+    matrix = Log(), Linear(choice.matrix[:-1], choice.matrix[-1])
+    return Sum((total, matrix)), Softmax()
+
+
+def _input_is_enough(trial: Trial, gain: float) -> bool:
+    """Whether the input is no worse than a model of this gain on the baseline, less what numbers gain by chance."""
+    chance = BASELINE_NUMBERS / total_weight(trial.sample)
+    luck = chance / max(trial.baseline.log_loss, chance)
+    possible = bool(np.isfinite(trial.input.log_loss))
+    return possible and trial.input.relative_gain(trial.baseline)[0] + luck >= gain

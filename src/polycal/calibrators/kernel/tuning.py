@@ -1,0 +1,50 @@
+"""The tuned numbers of the kernel calibrator, all in one place: they were chosen together, on other data."""
+
+import numpy as np
+
+# The baseline. A weak prior on its three numbers (log 1/T, and the log odds of the background and of its uniform
+# part): centre, and width. It counts as one row, so it matters for a handful of rows only.
+PRIOR_CENTRE = np.array([0.0, -5.0, 0.0])
+PRIOR_WIDTH = np.array([1.0, 8.0, 3.0])
+# Where the baseline's curve may bend.
+KNOTS = (0.5, 0.2, 0.05, 0.01, 1e-3, 1e-4)
+# Numbers fitted before the kernel: a sample of n rows flatters each by about 1/n in log loss.
+BASELINE_NUMBERS = 3 + len(KNOTS)
+
+# Features. With more classes than this, lower probabilities are left out for speed.
+MANY_CLASSES = 512
+# Likeness to landmarks does not tell smaller probabilities apart.
+LANDMARK_FLOOR = 1e-10
+# The scale of likeness, in units of the median distance: landmarks see a neighbourhood, not all rows.
+LANDMARK_WIDTH = 0.1**0.5
+# More landmarks gain little; with many classes, predicting would be slow; and the features of all rows must fit into
+# memory.
+MOST_LANDMARKS, MOST_NUMBERS, MOST_CELLS = 1000, 60_000, 1 << 26
+# Relative penalty of likeness.
+LANDMARK_PENALTY = 0.3
+
+# The regression. Stopping early does no harm on held-out rows: what is left to gain is mostly noise.
+MAX_STEPS, TOLERANCE = 12, 1e-4
+# With a smaller part of the classes likely, sparse products are faster than dense ones.
+SPARSE = 0.15
+
+# The selection. From penalty to penalty the solutions differ enough to matter, and mixing fills the gaps.
+PENALTIES = tuple(0.1 * 0.25**j for j in range(12))
+# Besides the best mixing, parts of it: bolder models may win by luck, or cost accuracy.
+PARTS = (1.0, 0.5, 0.25)
+# The path goes so far at least, and ends after so many penalties in a row that bring nothing.
+AT_LEAST, PATIENCE = 4, 2
+# Where the best penalty for other features is known, it begins so many above.
+ABOVE = 2
+# A smaller penalty, or other features, must gain this much: smaller differences are the luck of the search.
+LEAST_GAIN = 0.002
+# And other features so many standard errors: the best of a whole path is held against the best before.
+ERRORS = 2.0
+# A model must not lose more accuracy than this against the input, with half a standard error to spare.
+ACCURACY_LOSS = 0.003
+# A background of less weight hides nothing that matters.
+HIDING = 1e-3
+# Likeness is tried where classes have this many rows each, and all there is where a penalty as small as this is best.
+MANY_ROWS, SMALL_PENALTY = 100, 1e-4
+# With more classes than this, matrix scaling is slow.
+MATRIX_CLASSES = 255

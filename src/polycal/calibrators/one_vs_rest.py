@@ -1,0 +1,213 @@
+"""Calibrators that map each class's probability by a function of its own, and then normalise the row."""
+
+from typing import ClassVar, get_args
+
+import numpy as np
+from scipy.special import expit
+
+from polycal._typing import Float64s, Ints
+from polycal._validation import check_choice, check_integer, check_real
+from polycal.calibrators.base import Calibrator
+from polycal.calibrators.loss import total_weight
+from polycal.calibrators.optimise import scipy_lbfgs
+from polycal.measures.binned import Strategy, bin_edges
+from polycal.sample import Question, Sample, ask_subset
+from polycal.steps import Affine, Interpolate, Log, Lookup, Normalise, Program, Sigmoid, Sum
+
+# A class that does not occur cannot be learnt about: it stays as predicted.
+_AS_PREDICTED = (np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+# The beta curve that changes nothing, and the lower bounds of a, b and c.
+_IDENTITY = np.array([1.0, 1.0, 0.0])
+_LOWER = np.array([0.0, 0.0, -np.inf])
+_COMPLEMENT = Affine(np.array([-1.0]), np.ones(1))
+
+
+class IsotonicCalibrator(Calibrator):
+    """Replace each class's probability by an increasing function of it, then normalise the row.
+
+    Fits any monotone distortion of single classes; with few rows it overfits, and it predicts exact zeros, which
+    the log loss punishes without limit.
+
+    Parameters
+    ----------
+    from_logits : bool
+        The predictions are logits.
+
+    Notes
+    -----
+    Each function is scikit-learn's ``IsotonicRegression`` of "the label is this class" on the class's probability:
+    the increasing function of least squared error, linear between its knots. A row of zeros becomes uniform; a class
+    that does not occur stays as predicted. Cost: O(nk log n).
+
+    References
+    ----------
+    .. [1] Zadrozny, Elkan (2002), "Transforming classifier scores into accurate multiclass probability estimates".
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.2, 0.8]], [1, 0, 0]
+    >>> pc.IsotonicCalibrator().fit(proba, y).predict_proba([[0.15, 0.85]])
+    array([[0.5, 0.5]])
+    """
+
+    family: ClassVar[str] = "isotonic"
+
+    def __init__(self, *, from_logits: bool = False) -> None:
+        self.from_logits = from_logits
+
+    def _fit(self, sample: Sample) -> Program:
+        functions = [_fit_isotonic(sample, label) for label in range(sample.n_classes)]
+        return Interpolate(*_joined(functions)), _normalise(sample.n_classes)
+
+
+def _fit_isotonic(sample: Sample, label: int) -> tuple[Float64s, Float64s]:
+    """Knots and heights of one class's function."""
+    from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415 - slow to import
+
+    hits = (sample.labels == label).astype(np.float64)
+    if (sample.mass @ hits) <= 0.0:
+        return _AS_PREDICTED
+    predicted = sample.proba[:, label].astype(np.float64)
+    regression = IsotonicRegression(y_min=0.0, y_max=1.0).fit(predicted, hits, sample.sample_weight)
+    return regression.X_thresholds_, regression.y_thresholds_
+
+
+class HistogramCalibrator(Calibrator):
+    """Replace each class's probability by the frequency in its bin, then normalise the row.
+
+    Parameters
+    ----------
+    n_bins : int
+        Number of bins for each class; ties can leave fewer.
+    strategy : {"uniform", "quantile"}
+        Bins of equal width, or of equal mass.
+    from_logits : bool
+        The predictions are logits.
+
+    Notes
+    -----
+    An empty bin predicts its centre, a class that does not occur its mean prediction in each bin, and a row of zeros
+    becomes uniform. Cost: O(nk log n).
+
+    References
+    ----------
+    .. [1] Zadrozny, Elkan (2001), "Obtaining calibrated probability estimates from decision trees and naive Bayesian
+       classifiers".
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.2, 0.8]], [1, 0, 0]
+    >>> pc.HistogramCalibrator(n_bins=2).fit(proba, y).predict_proba([[0.3, 0.7]])
+    array([[0.5, 0.5]])
+    """
+
+    family: ClassVar[str] = "histogram"
+
+    def __init__(
+        self, *, n_bins: int = 15, strategy: Strategy = "uniform", from_logits: bool = False
+    ) -> None:
+        self.n_bins = n_bins
+        self.strategy = strategy
+        self.from_logits = from_logits
+
+    def _fit(self, sample: Sample) -> Program:
+        check_integer(self.n_bins, "n_bins", minimum=1)
+        check_choice(self.strategy, "strategy", get_args(Strategy))
+        questions = (ask_subset(sample, np.array([label])) for label in range(sample.n_classes))
+        functions = [_fit_histogram(question, self.n_bins, self.strategy) for question in questions]
+        return Lookup(*_joined(functions)), _normalise(sample.n_classes)
+
+
+def _fit_histogram(question: Question, n_bins: int, strategy: Strategy) -> tuple[Float64s, Float64s]:
+    """Lower edges (the first without limit) and frequencies of one class's bins."""
+    edges = bin_edges(question, n_bins, strategy)
+    bins = np.searchsorted(edges[1:-1], question.predicted)
+    weight = np.ones(bins.size) if question.weight is None else question.weight
+    # A class that does not occur cannot be learnt about.
+    outcome = question.hits if weight @ question.hits > 0.0 else question.predicted
+    mass, total = (np.bincount(bins, weights=w, minlength=edges.size - 1) for w in (weight, weight * outcome))
+    centre = (edges[:-1] + edges[1:]) / 2.0
+    heights = np.where(mass > 0.0, total / np.where(mass > 0.0, mass, 1.0), centre)
+    return np.concatenate([[-np.inf], edges[1:-1]]), heights
+
+
+class BetaCalibrator(Calibrator):
+    r"""Replace each class's probability by a beta curve of it, then normalise the row.
+
+    The curve :math:`\mathrm{sigmoid}(a \log v - b \log(1 - v) + c)` with :math:`a, b \ge 0` can bend either way at
+    either end, and can be the identity.
+
+    Parameters
+    ----------
+    ridge : float
+        Penalty, which pulls towards the identity, a = b = 1 and c = 0.
+    from_logits : bool
+        The predictions are logits.
+
+    Attributes
+    ----------
+    curves_ : ndarray of shape (n_classes, 3)
+        a, b and c of each class.
+
+    Notes
+    -----
+    Each class minimises :math:`\sum_i w_i \ell_i + \frac{\lambda}{2} \|(a, b, c) - (1, 1, 0)\|^2` with the log
+    losses :math:`\ell_i` of "the label is this class": a convex problem, solved by L-BFGS within the bounds.
+    Cost: O(n) a step and class.
+
+    References
+    ----------
+    .. [1] Kull, Silva Filho, Flach (2017), "Beta calibration: a well-founded and easily implemented improvement on
+       logistic calibration for binary classifiers", section 4.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], [1, 0, 0]
+    >>> pc.BetaCalibrator().fit(proba, y).curves_.shape
+    (2, 3)
+    """
+
+    family: ClassVar[str] = "beta"
+    saved_attributes: ClassVar[tuple[str, ...]] = ("curves_",)
+    curves_: Float64s
+
+    def __init__(self, *, ridge: float = 1.0, from_logits: bool = False) -> None:
+        self.ridge = ridge
+        self.from_logits = from_logits
+
+    def _fit(self, sample: Sample) -> Program:
+        penalty = check_real(self.ridge, "ridge", low=0.0) / total_weight(sample)
+        self.curves_ = np.array([_fit_beta(sample, label, penalty) for label in range(sample.n_classes)])
+        a, b, c = np.ascontiguousarray(self.curves_.T)
+        low, high = (Log(), Affine(a, c)), (_COMPLEMENT, Log(), Affine(-b, np.zeros(b.size)))
+        return Sum((low, high)), Sigmoid(), _normalise(sample.n_classes)
+
+
+def _fit_beta(sample: Sample, label: int, penalty: float) -> Float64s:
+    """a, b and c of one class."""
+    predicted = sample.proba[:, [label]].astype(np.float64)
+    features = np.hstack([Log()(predicted), -Log()(_COMPLEMENT(predicted)), np.ones_like(predicted)])
+    hits, mass = sample.labels == label, sample.mass
+
+    def objective(curve: Float64s) -> tuple[float, Float64s]:
+        logit = features @ curve
+        away = curve - _IDENTITY
+        loss = float(mass @ (np.logaddexp(0.0, logit) - hits * logit)) + 0.5 * penalty * float(away @ away)
+        return loss, (mass * (expit(logit) - hits)) @ features + penalty * away
+
+    spread = mass * (predicted * (1.0 - predicted))[:, 0]
+    return scipy_lbfgs(objective, _IDENTITY, spread @ features**2 + penalty, _LOWER)
+
+
+def _joined(functions: list[tuple[Float64s, Float64s]]) -> tuple[Float64s, Float64s, Ints]:
+    """The knots and heights of all classes in a row, and where each class begins."""
+    knots, heights = (np.concatenate(part) for part in zip(*functions, strict=True))
+    return knots, heights, np.cumsum([0] + [function[0].size for function in functions])
+
+
+def _normalise(n_classes: int) -> Normalise:
+    """Rows to sum 1; a row of zeros becomes uniform."""
+    return Normalise(np.full(n_classes, 1.0 / n_classes))

@@ -1,0 +1,320 @@
+"""Softmax regression: of a few directions, or of many features with a penalty, on all rows or fold by fold."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from polycal._typing import Float64s, Floats, Ints
+from polycal.calibrators.loss import (
+    curvature,
+    directional_derivatives,
+    losses_and_proba,
+    to_residual,
+    total_weight,
+)
+from polycal.calibrators.optimise import Preconditioner, lbfgs, newton
+from polycal.sample import Sample, row_blocks
+
+# Features of a class whose correlations the preconditioner knows; of the others it knows the diagonal.
+_BLOCK_SIZE = 96
+# Rows whose curvature for a class is below this part of the class's largest are left out of its block.
+_NEGLIGIBLE = 1e-3
+# No penalty counts for less than this multiple of the curvature's rounding error: some may be 0.
+_WEAKEST = 10.0
+
+Directions = Callable[[slice], Floats]
+
+
+def fit_tilt(sample: Sample, offset: Floats, directions: Directions, n_directions: int) -> Float64s:
+    """The c of least log loss of ``softmax(offset + sum_j c_j direction_j)``, each with a standard normal prior.
+
+    Parameters
+    ----------
+    sample : Sample
+        Labels and weights.
+    offset : ndarray of float, shape (n_samples, n_classes)
+    directions : callable
+        Gives the directions of a block of rows, of shape (n_directions, n_rows, n_classes).
+    n_directions : int
+    """
+    return newton(partial(tilt_derivatives, sample, offset, directions), np.zeros(n_directions))
+
+
+def tilt_derivatives(
+    sample: Sample, offset: Floats, directions: Directions, amount: Float64s
+) -> tuple[float, Float64s, Float64s]:
+    """Log loss with the prior, its gradient and its Hessian."""
+    prior, mass = 1.0 / total_weight(sample), sample.mass
+    loss, gradient, hessian = (
+        0.5 * prior * float(amount @ amount),
+        prior * amount,
+        prior * np.eye(amount.size),
+    )
+    for rows in row_blocks(offset.shape[0], (amount.size + 1) * offset.shape[1]):
+        along = directions(rows)
+        logits = offset[rows] + np.einsum("jic,j->ic", along, amount.astype(offset.dtype))
+        parts = directional_derivatives(logits, along, sample.labels[rows], mass[rows])
+        loss, gradient, hessian = loss + parts[0], gradient + parts[1], hessian + parts[2]
+    return loss, gradient, hessian
+
+
+class Penalty(Protocol):
+    """A quadratic penalty of weights, some ``amount`` of a relative one."""
+
+    @property
+    def amount(self) -> float:
+        """What `each` is multiplied by."""
+
+    def each(self, n_classes: int) -> Floats:
+        """The relative penalty of each weight."""
+
+    def gradient(self, weight: Floats) -> Floats:
+        """The derivative, which is linear: the penalty is half its product with the weights."""
+
+    def centred(self, step: Floats) -> Floats:
+        """The step (overwritten) without what the softmax does not see, at the least penalty."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ridge:
+    """``amount/2 sum_jc relative_jc W_jc^2``.
+
+    Attributes
+    ----------
+    relative : ndarray of float, shape (n_features, n_classes)
+    amount : float
+    """
+
+    relative: Floats
+    amount: float
+
+    def gradient(self, weight: Floats) -> Floats:
+        """The derivative, which is linear: the penalty is half its product with the weights."""
+        out: Floats = self.relative * weight
+        out *= self.amount
+        return out
+
+    def centred(self, step: Floats) -> Floats:
+        """The step (overwritten) without a shift of all classes, feature by feature.
+
+        Of all shifts, the penalty is least for the one whose penalty-weighted mean is 0.
+        """
+        shift = np.einsum("jc,jc->j", self.relative, step) / np.einsum("jc->j", self.relative)
+        step -= shift[:, None]
+        return step
+
+    def each(self, n_classes: int) -> Floats:  # noqa: ARG002 - the weights know it
+        """The relative penalty of each weight."""
+        return self.relative
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxRegression:
+    """The weighted log loss of ``softmax(offset + X W)`` as a function of W, in the dtype of W.
+
+    Attributes
+    ----------
+    features : ndarray or scipy.sparse.csr_array of float, shape (n_samples, n_features)
+        X.
+    labels : ndarray of int64, shape (n_samples,)
+    mass : ndarray of float, shape (n_samples,)
+        Weights of the rows, of sum 1.
+    offset : ndarray of float, shape (n_samples, n_classes), or None
+        Logits to start from.
+    parts : tuple of slice
+        The rows that count; all others have weight 0.
+    """
+
+    features: Any
+    labels: Ints
+    mass: Floats
+    offset: Floats | None
+    parts: tuple[slice, ...]
+
+    def without(self, fold: slice) -> "SoftmaxRegression":
+        """The same without some consecutive rows."""
+        mass = self.mass.copy()
+        mass[fold] = 0.0
+        rest = slice(0, fold.start), slice(fold.stop, mass.size)
+        return replace(
+            self, mass=mass / mass.sum(), parts=tuple(part for part in rest if part.start < part.stop)
+        )
+
+    def loss(self, weight: Floats) -> tuple[float, Floats]:
+        """The log loss, and its gradient."""
+        value, gradient = 0.0, np.zeros_like(weight)
+        for rows in self._blocks(weight.shape[1]):
+            losses, proba = losses_and_proba(self._logits(weight, rows), self.labels[rows])
+            value += float(np.dot(losses, self.mass[rows]))
+            gradient += self.features[rows].T @ to_residual(proba, self.labels[rows], self.mass[rows])
+        return value, gradient
+
+    def solve(
+        self,
+        penalty: Penalty,
+        start: Floats,
+        tolerance: float,
+        max_steps: int,
+        kept: "KeptBlocks | None" = None,
+    ) -> Floats:
+        """The W of least penalised loss; the preconditioner is the one kept, until it is stale."""
+        kept = KeptBlocks() if kept is None else kept
+
+        def objective(weight: Floats) -> tuple[float, Floats]:
+            value, gradient = self.loss(weight)
+            pull = penalty.gradient(weight)
+            gradient += pull
+            return value + 0.5 * float(np.vdot(pull, weight)), gradient
+
+        def preconditioner_at(weight: Floats) -> Preconditioner:
+            blocks = kept.fresh(lambda: self._class_blocks(weight, penalty))
+            return lambda gradient: penalty.centred(blocks.solve(gradient, penalty.amount))
+
+        found = lbfgs(objective, start, preconditioner_at, tolerance, max_steps)
+        kept.is_stale = False
+        return found
+
+    def _class_blocks(self, weight: Floats, penalty: Penalty) -> "ClassBlocks":
+        """The curvature at these weights."""
+        proba = np.zeros((self.labels.size, weight.shape[1]), dtype=self.features.dtype)
+        for rows in self._blocks(weight.shape[1]):
+            proba[rows] = losses_and_proba(self._logits(weight, rows), self.labels[rows])[1]
+        return ClassBlocks(self.features, proba, self.mass, penalty.each(weight.shape[1]))
+
+    def _logits(self, weight: Floats, rows: slice) -> Floats:
+        logits: Floats = self.features[rows] @ weight
+        if self.offset is not None:
+            logits += self.offset[rows]
+        return logits
+
+    def _blocks(self, n_classes: int) -> Iterator[slice]:
+        """Slices of the rows that count."""
+        for part in self.parts:
+            for rows in row_blocks(part.stop - part.start, n_classes):
+                yield slice(part.start + rows.start, part.start + rows.stop)
+
+
+class ClassBlocks:
+    """The Hessian of the log loss of softmax regression, as far as a preconditioner needs it: for any penalty.
+
+    It is taken as block-diagonal, one block a class; in each block the features of largest curvature (relative to
+    their penalty) are taken with their correlations, the others by their diagonal. Few rows have a curvature
+    ``q (1 - q)`` for a given class that matters, so blocks are cheap; one eigendecomposition serves every penalty
+    of a path and every fold.
+
+    Parameters
+    ----------
+    features : ndarray of float, shape (n_samples, n_features)
+    proba : ndarray of float, shape (n_samples, n_classes)
+        Where the curvature is taken.
+    mass : ndarray of float, shape (n_samples,)
+        Weights of the rows, of sum 1.
+    relative : ndarray of float, shape (n_features, n_classes)
+        Relative penalties.
+    block_size : int
+        Features in a block.
+    """
+
+    def __init__(
+        self, features: Floats, proba: Floats, mass: Floats, relative: Floats, block_size: int = _BLOCK_SIZE
+    ) -> None:
+        dtype, n_classes = features.dtype, proba.shape[1]
+        mass = mass.astype(dtype, copy=False)
+        size = min(block_size, features.shape[1])
+        largest = float(np.einsum("i,ij,ij->j", mass, features, features).max())
+        self._relative = np.maximum(relative, _WEAKEST * float(np.finfo(dtype).eps) * largest).astype(dtype)
+        self._diagonal = _diagonals(features, proba, mass)
+        self._members = np.argpartition(-self._diagonal / self._relative, size - 1, axis=0)[:size].T.copy()
+        self._root = 1.0 / np.sqrt(np.take_along_axis(self._relative.T, self._members, axis=1))
+        self._values = np.empty((n_classes, size), dtype=dtype)
+        self._vectors = np.empty((n_classes, size, size), dtype=dtype)
+        for c in range(n_classes):
+            weight = curvature(proba[:, [c]], mass)[:, 0]
+            rows = np.flatnonzero(weight > _NEGLIGIBLE * weight.max())
+            scaled = features[rows].take(self._members[c], axis=1) * self._root[c]
+            values, self._vectors[c] = np.linalg.eigh((scaled.T * weight[rows]) @ scaled)
+            self._values[c] = np.maximum(values, 0.0)
+
+    def solve(self, gradient: Floats, amount: float) -> Floats:
+        """The step for a gradient of shape (n_features, n_classes) and an amount of the penalty, in its dtype."""
+        # The softmax couples the classes: twice the blocks bounds the whole Hessian from above.
+        whole = 2.0 * self._diagonal + float(amount) * self._relative
+        out: Floats = (gradient / whole).astype(gradient.dtype, copy=False)
+        own = np.take_along_axis(gradient.T, self._members, axis=1).astype(self._root.dtype) * self._root
+        turned = np.matmul(own[:, None, :], self._vectors)
+        turned /= (2.0 * self._values + float(amount))[:, None, :]
+        back = np.matmul(self._vectors, turned.transpose(0, 2, 1))[:, :, 0] * self._root
+        np.put_along_axis(out.T, self._members, back, axis=1)
+        return out
+
+
+def _diagonals(features: Floats, proba: Floats, mass: Floats) -> Floats:
+    """The Hessian's diagonal, ``sum_i mass_i q_il (1 - q_il) x_ij^2``."""
+    out = np.zeros((features.shape[1], proba.shape[1]), dtype=features.dtype)
+    for rows in row_blocks(features.shape[0], features.shape[1]):
+        out += np.square(features[rows]).T @ curvature(proba[rows], mass[rows])
+    return out
+
+
+@dataclass
+class KeptBlocks:
+    """Blocks that serve one search after the other, until one finds them stale and makes them anew."""
+
+    blocks: ClassBlocks | None = None
+    is_stale: bool = False
+
+    def fresh(self, make: Callable[[], ClassBlocks]) -> ClassBlocks:
+        """The blocks kept, at first; asked for again within a search, new ones."""
+        if self.blocks is None or self.is_stale:
+            self.blocks = make()
+        self.is_stale = True
+        return self.blocks
+
+
+class FoldModels:
+    """One model for each fold, fitted without its rows, and moved from penalty to penalty.
+
+    Parameters
+    ----------
+    problem : SoftmaxRegression
+        Of all rows, sorted by fold.
+    folds : sequence of slice
+    start : sequence of ndarray of shape (n_features, n_classes)
+        The models to begin with.
+    blocks : ClassBlocks, optional
+        What preconditions the searches; by default it is made where the first begins.
+    """
+
+    def __init__(
+        self,
+        problem: SoftmaxRegression,
+        folds: Sequence[slice],
+        start: Sequence[Floats],
+        blocks: ClassBlocks | None = None,
+    ) -> None:
+        self._kept = KeptBlocks(blocks)
+        self.problems = [problem.without(fold) for fold in folds]
+        self.folds, self.weights = folds, list(start)
+
+    def move(self, penalties: Sequence[Penalty], tolerance: float, max_steps: int) -> None:
+        """Fit anew with a penalty for each fold, from the models before."""
+        # A solution is a new array, which the next one does not change.
+        self.weights = [
+            problem.solve(penalty, weight, tolerance, max_steps, self._kept)
+            for problem, penalty, weight in zip(self.problems, penalties, self.weights, strict=True)
+        ]
+
+    def held_out(self) -> Floats:
+        """The features times the weights, for the rows of each model's own fold."""
+        triples = zip(self.problems, self.folds, self.weights, strict=True)
+        return np.concatenate([problem.features[fold] @ weight for problem, fold, weight in triples])
+
+
+def sort_by_fold(parts: Sequence[Ints]) -> tuple[Ints, list[slice]]:
+    """The order of the rows that makes folds consecutive, and where each is then."""
+    edges = np.cumsum([0, *(part.size for part in parts)])
+    return np.concatenate(parts), [slice(a, b) for a, b in pairwise(edges)]
