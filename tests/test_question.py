@@ -1,13 +1,13 @@
 import numpy as np
 
 from polycal._validation import check_sample
-from polycal.sample import ask, ask_confidence, ask_subset, subset_words, top_class
+from polycal.sample import ask, ask_confidence, ask_subset, subset_words
 
 SAMPLE = check_sample([0, 2], [[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]], class_names=["a", "b", "c"])
 
 
 def test_the_first_of_equals_is_the_top_class():
-    top, confidence = top_class(SAMPLE)
+    top, confidence = SAMPLE.top_class()
     np.testing.assert_array_equal(top, [0, 2])
     np.testing.assert_array_equal(confidence, [0.5, 0.5])
 

@@ -71,6 +71,7 @@ from .io.predictions import write_predictions as write_predictions
 from .kernels.kernels import Gaussian as Gaussian
 from .kernels.kernels import Laplace as Laplace
 from .kernels.kernels import Multinomial as Multinomial
+from .listed import ListedSample as ListedSample
 from .measures.binned import reliability_curve as reliability_curve
 from .measures.scores import accuracy as accuracy
 from .measures.scores import brier_score as brier_score

@@ -1,14 +1,15 @@
-"""The trusted arrays: predictions with labels, the questions put to them, and parts of their rows."""
+"""The trusted arrays: predictions with labels, whole or as lists of classes, and the questions put to them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Bools, Float64s, Floats, Ints
 
+Remainder = Literal["unknown", "spread", "anywhere", "class"]
 # Rows handled at once: keeps float64 temporaries small whatever n is.
 _BLOCK_CELLS = 1 << 20
 
@@ -33,6 +34,11 @@ def subset_sums(proba: Floats, subset: Ints) -> Float64s:
     return total
 
 
+def sums_at(places: Ints, values: Float64s, size: int) -> Float64s:
+    """The sum of the values at each of the places 0 to size - 1."""
+    return np.bincount(places, weights=values, minlength=size).astype(np.float64, copy=False)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Sample:
     """Validated predictions with their labels. Made by the gate (`polycal._validation`) only.
@@ -53,6 +59,9 @@ class Sample:
     labels: Ints
     sample_weight: Float64s | None = None
     class_names: tuple[str, ...] | None = None
+    # Whether rows list only some classes, and whether the probabilities of some of the others are not known.
+    is_listed: ClassVar[bool] = False
+    hides: ClassVar[bool] = False
 
     @property
     def n_samples(self) -> int:
@@ -85,11 +94,52 @@ class Sample:
         """Predicted probability that the label lies in ``subset``: float64, in [0, 1]."""
         return subset_sums(self.proba, subset)
 
+    def subset_range(self, subset: Ints) -> tuple[Float64s, Float64s]:
+        """The least and the most that the probability of ``subset`` can be: full predictions tell it."""
+        predicted = self.subset_proba(subset)
+        return predicted, predicted
+
+    def class_ranges(self, classes: Ints) -> tuple[Floats, Floats]:
+        """`subset_range` of each of some classes alone, of shape (n_samples, n)."""
+        predicted: Floats = self.proba[:, classes]
+        return predicted, predicted
+
     def subset_hits(self, subset: Ints) -> Bools:
         """Whether each label lies in ``subset``."""
         member = np.zeros(self.n_classes, dtype=np.bool_)
         member[subset] = True
         return member[self.labels]
+
+    def top_class(self) -> tuple[Ints, Float64s]:
+        """The most likely class of each row (the first of equals) and its probability."""
+        from polycal._compiled.rows import top_classes  # noqa: PLC0415 - imports numba
+
+        top, confidence = top_classes(self.proba)
+        return top, confidence
+
+    def true_proba(self) -> Floats:
+        """The probability given to the true class."""
+        proba: Floats = np.take_along_axis(self.proba, self.labels[:, None], axis=1)[:, 0]
+        return proba
+
+    def mean_proba(self) -> Float64s:
+        """The mean predicted probability of each class."""
+        mean: Float64s = self.mass @ self.proba
+        return mean
+
+    def frequency(self) -> Float64s:
+        """The share of each class among the labels."""
+        return sums_at(self.labels, self.mass, self.n_classes)
+
+    def row_moments(self, values: Float64s) -> tuple[Float64s, Float64s, Float64s]:
+        """Largest probability, sum of squares, and mean of one number per class, of each row."""
+        top, square, mean = (np.empty(self.n_samples) for _ in range(3))
+        for rows in row_blocks(self.n_samples, self.n_classes):
+            block = self.proba[rows].astype(np.float64)
+            top[rows] = block.max(axis=1)
+            square[rows] = np.einsum("ij,ij->i", block, block)
+            mean[rows] = block @ values
+        return top, square, mean
 
     def __repr__(self) -> str:
         weighted = "" if self.sample_weight is None else ", weighted"
@@ -118,12 +168,29 @@ class Question:
         Weights of the rows; None means equal.
     text : str
         The question in words.
+    low, high : ndarray of float64, shape (n_samples,), or None
+        Where lists tell the probability of "yes" only to lie between these, with `predicted` in the middle.
     """
 
     predicted: Float64s
     hits: Bools
     weight: Float64s | None
     text: str
+    low: Float64s | None = None
+    high: Float64s | None = None
+
+    @property
+    def ranges(self) -> tuple[Float64s, Float64s]:
+        """The least and the most that each prediction can be."""
+        if self.low is None or self.high is None:
+            return self.predicted, self.predicted
+        return self.low, self.high
+
+    def at_ends(self) -> "tuple[Question, ...]":
+        """The question with every prediction at the least and at the most that it can be; or itself, if known."""
+        if self.low is None or self.high is None:
+            return (self,)
+        return tuple(Question(end, self.hits, self.weight, self.text) for end in (self.low, self.high))
 
 
 def ask(sample: Sample, subset: Ints | None = None) -> Question:
@@ -135,26 +202,34 @@ def ask(sample: Sample, subset: Ints | None = None) -> Question:
 
 def ask_subset(sample: Sample, subset: Ints) -> Question:
     """Is the label one of these classes?"""
-    return Question(
-        sample.subset_proba(subset),
-        sample.subset_hits(subset),
-        sample.sample_weight,
-        subset_words(subset, sample.name),
-    )
+    low, high = sample.subset_range(subset)
+    hits, text = sample.subset_hits(subset), subset_words(subset, sample.name)
+    if low is high or not (low < high).any():
+        return Question(low, hits, sample.sample_weight, text)
+    return Question((low + high) / 2.0, hits, sample.sample_weight, text, low, high)
 
 
 def ask_confidence(sample: Sample) -> Question:
     """Is the most likely class the right one? (The first of equals, as NumPy's argmax.)"""
-    top, confidence = top_class(sample)
+    top, confidence = sample.top_class()
     return Question(confidence, top == sample.labels, sample.sample_weight, "is the most likely class right?")
 
 
-def top_class(sample: Sample) -> tuple[Ints, Float64s]:
-    """The most likely class of each row and its probability."""
-    from polycal._compiled.rows import top_classes  # noqa: PLC0415 - imports numba
+def likely_classes(sample: Sample, most: int) -> Ints:
+    """The classes with the largest sum of mean prediction and frequency, at most so many, increasing."""
+    if sample.n_classes <= most:
+        return np.arange(sample.n_classes)
+    use = sample.mean_proba() + sample.frequency()
+    return np.sort(np.argsort(-use, kind="stable")[:most])
 
-    top, confidence = top_classes(sample.proba)
-    return top, confidence
+
+def refuse_lists(sample: Sample, what: str) -> None:
+    """Raise if rows list only some classes, for what needs the probabilities of all."""
+    if sample.is_listed:
+        raise TypeError(
+            f"y_proba lists only some classes, but {what} needs full predictions: pass an array with all classes, or "
+            "ask for what lists can tell (Confidence, TopLabel, Classwise, SubsetSmooth, SubsetAuditor, KernelAuditor)."
+        )
 
 
 def subset_words(subset: Ints, name: Callable[[int], str], limit: int = 4) -> str:
@@ -182,20 +257,8 @@ def split_rows(sample: Sample, shares: tuple[float, ...], seed: int) -> list[Int
 
 def _canonical_order(sample: Sample) -> Ints:
     """The rows sorted by functions of their contents that do not change when classes are renamed."""
-    frequency = np.bincount(sample.labels, weights=sample.mass, minlength=sample.n_classes).astype(np.float64)
-    true_proba = np.take_along_axis(sample.proba, sample.labels[:, None], axis=1)[:, 0]
+    frequency = sample.frequency()
     weight = np.zeros(sample.n_samples) if sample.sample_weight is None else sample.sample_weight
-    keys = [*_row_moments(sample, frequency), frequency[sample.labels], weight, true_proba]
+    keys = [*sample.row_moments(frequency), frequency[sample.labels], weight, sample.true_proba()]
     # Rounded: renaming classes changes the order of sums, hence their last digits.
     return np.lexsort([np.round(key, 9) for key in keys])
-
-
-def _row_moments(sample: Sample, frequency: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-    """Largest probability, sum of squares, and mean frequency of the predicted classes, of each row."""
-    top, square, common = (np.empty(sample.n_samples) for _ in range(3))
-    for rows in row_blocks(sample.n_samples, sample.n_classes):
-        block = sample.proba[rows].astype(np.float64)
-        top[rows] = block.max(axis=1)
-        square[rows] = np.einsum("ij,ij->i", block, block)
-        common[rows] = block @ frequency
-    return top, square, common

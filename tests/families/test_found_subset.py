@@ -37,6 +37,6 @@ def test_a_set_and_its_complement_have_one_error_and_the_witness_attains_it(data
     members = np.arange(sample.n_classes // 2)
     others = np.arange(sample.n_classes // 2, sample.n_classes)
     found, other = (found_subset(sample, side, 1, 7) for side in (members, others))
-    assert found.curve.value == pytest.approx(other.curve.value, abs=1e-12)
-    assert found.witness(sample).correlation(sample) == pytest.approx(found.curve.value, abs=1e-9)
+    assert found.value == pytest.approx(other.value, abs=1e-12)
+    assert found.witness(sample).correlation(sample) == pytest.approx(found.value, abs=1e-9)
     assert found.n_evaluated == 7

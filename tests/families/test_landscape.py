@@ -5,7 +5,7 @@ from tests.strategies import samples
 
 from polycal._compiled import subset as kernels
 from polycal._validation import check_sample
-from polycal.families.landscape import plain_landscape
+from polycal.families._landscape_lists import plain_landscape
 from polycal.measures.smooth import smooth_error
 from polycal.sample import ask_subset
 

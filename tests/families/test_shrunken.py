@@ -1,16 +1,21 @@
 import numpy as np
 import pytest
+from polycal.families._landscape import FullLandscape, expected_labels
 from scipy.optimize import minimize
 from tests import reference_subset
 
 from polycal._validation import check_sample
-from polycal.families.landscape import expected_labels, plain_landscape, share_of_signal, shrunken_landscape
+from polycal.families._landscape_lists import plain_landscape, shrunken_landscape
 
 
 def powers_of(proba, a, b):
     """softmax(a log v + b log pi)."""
     unscaled = proba**a * proba.mean(axis=0) ** b
     return unscaled / unscaled.sum(axis=1, keepdims=True)
+
+
+def share_of_signal(residual, mass):
+    return FullLandscape(np.zeros_like(residual), residual, mass).share_of_signal()
 
 
 def case(n_rows, seed, truth=lambda proba: proba, n_classes=30):
@@ -55,7 +60,7 @@ def test_certain_and_right_predictions_stay_finite():
 def test_noise_is_shrunk_and_signal_is_not():
     def share(n_rows, seed, truth=lambda v: v):
         sample = case(n_rows, seed, truth)
-        return share_of_signal(plain_landscape(sample).residual, sample.mass)
+        return plain_landscape(sample).share_of_signal()
 
     def biased(proba):
         tilted = proba * np.where(np.arange(30) % 2, 1.5, 1 / 1.5)

@@ -7,8 +7,8 @@ from tests.strategies import samples
 
 from polycal._threads import thread_budget
 from polycal._validation import check_sample
-from polycal.families import subset as subset_enumeration
-from polycal.families.subset import affordable, count_subsets, enumerate_subsets
+from polycal.families import _subset_tree as subset_enumeration
+from polycal.families._subset_tree import affordable, count_subsets, enumerate_subsets
 from polycal.measures.smooth import smooth_error
 from polycal.sample import Sample, ask_subset
 
@@ -19,8 +19,8 @@ def test_equals_trying_every_subset(data, max_size):
     labels, proba, weight = data
     sample = check_sample(labels, proba, sample_weight=weight)
     found = enumerate_subsets(sample, max_size)
-    assert found.curve.value == pytest.approx(reference_subset.largest_error(sample, max_size), abs=1e-12)
-    assert smooth_error(ask_subset(sample, found.members)) == pytest.approx(found.curve.value, abs=1e-12)
+    assert found.value == pytest.approx(reference_subset.largest_error(sample, max_size), abs=1e-12)
+    assert smooth_error(ask_subset(sample, found.members)) == pytest.approx(found.value, abs=1e-12)
     assert 1 <= found.members.size <= (max_size or sample.n_classes)
     assert (np.diff(found.members) > 0).all()
 
@@ -57,14 +57,14 @@ def test_the_number_of_threads_does_not_matter(n_jobs):
     with thread_budget(n_jobs):
         found = enumerate_subsets(sample)
     assert found.members.tolist() == expected.members.tolist()
-    assert found.curve.value == expected.curve.value
+    assert found.value == expected.value
 
 
 def test_float32_rows_that_sum_to_more_than_1():
     rng = np.random.default_rng(2)
     proba = rng.dirichlet(np.ones(6), 200).astype(np.float32)
     sample = Sample(proba * np.float32(1 + 1e-7), rng.integers(0, 6, 200))
-    assert enumerate_subsets(sample).curve.value == pytest.approx(
+    assert enumerate_subsets(sample).value == pytest.approx(
         reference_subset.largest_error(sample, 5), abs=1e-12
     )
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge
-from tests.reference_sparse import ragged, truncated
+from tests.reference_lists import ragged, truncated
 
 import polycal as pc
 

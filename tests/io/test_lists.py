@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from tests.reference_sparse import ragged
+from tests.reference_lists import ragged
 
+from polycal.io import read_predictions
+from polycal.io.chunks import open_predictions
 from polycal.io.lists import ListFiles, open_lists, read_lists, write_lists
 from polycal.io.parquet_batches import open_parquet
+from polycal.listed import ListedSample, joined
 from polycal.sparse import smooth_calibration_error, sparse_sample
 from polycal.states.lists import TruncatedQuestionState
 
@@ -38,6 +41,33 @@ def test_what_is_written_is_read(tmp_path, names):
     assert_same(again, sample)
     np.testing.assert_array_equal(again.sample_weight, sample.sample_weight)
     assert read_lists(tmp_path / "top.parquet", remainder="class").n_classes == 8
+
+
+def test_lists_are_predictions(tmp_path, monkeypatch):
+    sample = make(class_names=list("abcdefg"))
+    write_lists(tmp_path / "top.parquet", sample)
+    again = read_predictions(tmp_path / "top.parquet")
+    assert isinstance(again, ListedSample)
+    assert_same(again, sample)
+    assert read_predictions(tmp_path / "top.parquet", remainder="class").n_classes == 8
+    monkeypatch.setattr(ListFiles, "_chunk_rows", lambda self, file: 16)
+    files = open_predictions(tmp_path, remainder="anywhere")
+    assert isinstance(files, ListFiles)
+    in_order = [chunk.sample for chunk in files]
+    made = [make() for make in files.unread_chunks(2)]
+    assert [part.n_samples for part in in_order] == [16, 16, 16, 2]
+    assert sum(chunk.sample.n_samples for chunk in made) == 50
+    assert {chunk.sample.remainder for chunk in made} == {"anywhere"}
+    assert_same(joined(in_order), joined([chunk.sample for chunk in made]))
+
+
+def test_parts_are_marked(tmp_path):
+    write_table(tmp_path / "a.parquet", evaluation=[True, False])
+    assert read_lists(tmp_path, part="evaluation").labels.tolist() == [0]
+    assert read_predictions(tmp_path / "a.parquet", part="calibration").labels.tolist() == [1]
+    write_table(tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match=r"b\.parquet.*does not mark its parts"):
+        read_lists(tmp_path / "b.parquet", part="evaluation")
 
 
 def test_files_are_read_in_chunks_that_fit(tmp_path, monkeypatch):

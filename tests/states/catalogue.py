@@ -1,13 +1,15 @@
 """Every state, with a way to compare what two of them finish with."""
 
 import numpy as np
+from tests.reference_lists import truncated
 
 from polycal.families.questions import SubsetWitness
+from polycal.inference.certificate import Reading
 from polycal.kernels.kernels import Multinomial
 from polycal.measures.smooth import LipschitzFunction
 from polycal.states.certificate import CertificateState, ReadingState
 from polycal.states.kernel import KernelState
-from polycal.states.questions import ClassesState, QuestionState
+from polycal.states.questions import ClassesState, QuestionState, QuestionSummary
 from polycal.states.rows import SketchState
 from polycal.states.sums import BinnedState, ScoreState
 
@@ -36,6 +38,13 @@ MAKERS = {
     "multinomial": lambda k: KernelState(_landmarks(k), Multinomial(3), n_held_back=0),
 }
 
+# Those that take lists of classes, which are to be told apart from full predictions by their names.
+LISTED = {
+    f"listed {name}": make for name, make in MAKERS.items() if name not in {"binned", "kernel", "multinomial"}
+}
+LISTED["listed kernel"] = lambda k: KernelState(truncated(_landmarks(k), 2), n_held_back=3)
+LISTED["listed some classes"] = lambda k: ClassesState(resolution=0.05, classes=[1])
+
 
 def numbers(state):
     """What a state finishes with, as one flat array."""
@@ -55,8 +64,27 @@ def numbers(state):
         case CertificateState():
             return np.array([result.estimate, result.lower_bound, result.p_value, result.std_error])
         case SketchState():
-            return np.concatenate([result.proba.ravel(), result.labels, result.mass])
+            proba = result.proba.toarray() if result.is_listed else result.proba
+            return np.concatenate([proba.ravel(), result.labels, result.mass])
         case KernelState():
             at = np.random.default_rng(9).dirichlet(np.ones(state.n_classes), 8)
             return np.append(result.evaluate(at).ravel(), result.amplification)
     raise TypeError(state)
+
+
+def doubts(state):
+    """What a state says of what lists hide, as one flat array."""
+    match state.finish():
+        case QuestionSummary() as one:
+            return np.array([one.low, one.high, one.unknown])
+        case (QuestionSummary(), *_) as summaries:
+            return np.array([[one.low, one.high, one.unknown] for one in summaries]).ravel()
+        case Reading() as reading:
+            return np.array([reading.doubt])
+        case _:
+            return np.zeros(0)
+
+
+def everything(state):
+    """Both."""
+    return np.concatenate([numbers(state), doubts(state)])

@@ -18,7 +18,7 @@ from polycal.states.certificate import CertificateState, ReadingState
 from polycal.states.kernel import KernelState
 from polycal.states.lists import TruncatedKernelState, TruncatedQuestionState
 from polycal.states.questions import ClassesState, QuestionState
-from polycal.states.rows import SketchState
+from polycal.states.rows import BottomLists, SketchState
 from polycal.states.sums import BinnedState, ScoreState
 
 NAMES = ("cat", "dog", "<bus>")
@@ -44,10 +44,15 @@ def _noted(notion):
     return _found(pc.NotionAuditor(notion))
 
 
-def _fed(state):
+def _fed(state, *, lists=False):
     """A state that has seen rows: lists of them, if it is one of lists."""
-    rows = as_lists(PROBA) if state.family.startswith("truncated") else PROBA
+    rows = as_lists(PROBA) if lists or state.family.startswith("truncated") else PROBA
     return state.update(LABELS, rows, WEIGHT, class_names=NAMES)
+
+
+def _takes_lists(state):
+    kept = getattr(state, "_kept", None) or getattr(state, "_held_back", None)
+    return state.family.startswith("truncated") or isinstance(kept, BottomLists)
 
 
 WITNESSES = {
@@ -87,6 +92,12 @@ STATES = {
         KernelState(PROBA[:8].astype(np.float32), Multinomial(2), n_held_back=0)
     ),
     "kernel-fresh": lambda: KernelState(PROBA[:8], Gaussian("median")),
+    "scores-lists": lambda: _fed(ScoreState(), lists=True),
+    "question-lists": lambda: _fed(QuestionState([0, 2]), lists=True),
+    "classes-lists": lambda: _fed(ClassesState(resolution=0.1, classes=[1, 2]), lists=True),
+    "reading-lists": lambda: _fed(ReadingState([1], 0.2, 0.9), lists=True),
+    "sketch-lists": lambda: _fed(SketchState(12, random_state=3), lists=True),
+    "kernel-lists": lambda: _fed(KernelState(as_lists(PROBA[:8]), n_held_back=3), lists=True),
     "truncated": lambda: _fed(TruncatedQuestionState([0, 1], resolution=0.1)),
     "truncated-kernel": lambda: _fed(TruncatedKernelState(as_lists(PROBA[:8]))),
 }
@@ -125,13 +136,14 @@ def behaviour(thing):
         return thing(FRESH).ravel()
     if isinstance(thing, Calibrator):
         return thing.predict_proba(FRESH).ravel()
-    lists = thing.family.startswith("truncated")
-    state = thing.copy().update(FRESH_LABELS, as_lists(FRESH) if lists else FRESH, class_names=NAMES)
-    match state.finish():
-        case pc.sparse.SmoothInterval() as interval:
-            return np.array([interval.low, interval.high, interval.value, interval.unknown])
-        case pc.sparse.ListKernelWitness() as witness:
-            return witness(FRESH).ravel()
+    rows = as_lists(FRESH) if _takes_lists(thing) else FRESH
+    state = thing.copy().update(FRESH_LABELS, rows, class_names=NAMES)
+    match state:
+        case TruncatedQuestionState():
+            summary = state.finish()
+            return np.array([summary.low, summary.high, summary.value, summary.unknown])
+        case TruncatedKernelState():
+            return state.finish()(FRESH).ravel()
         case _:
             return numbers(state)
 

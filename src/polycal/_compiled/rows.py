@@ -62,3 +62,24 @@ def score_sums(proba, labels, weight, floor):
         squared += w * (square + 1.0 - 2.0 * truth)
         log -= w * math.log(min(max(truth, floor), 1.0))
     return np.array([right, squared, log])
+
+
+@njit(cache=True, nogil=True)
+def top_listed(indptr, indices, values, other):
+    """`top_classes` of lists whose other classes all have the row's ``other`` probability."""
+    n = indptr.size - 1
+    top = np.empty(n, dtype=np.int64)
+    confidence = np.empty(n)
+    for i in range(n):
+        best, high = -1, -1.0
+        # The first class that is not listed: lists are in increasing order.
+        free = 0
+        for e in range(indptr[i], indptr[i + 1]):
+            if values[e] > high:
+                best, high = indices[e], values[e]
+            free += indices[e] == free
+        if best < 0 or other[i] > high or (other[i] == high and free < best):
+            best, high = free, other[i]
+        top[i] = best
+        confidence[i] = min(high, 1.0)
+    return top, confidence

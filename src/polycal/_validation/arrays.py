@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from polycal._typing import Bools, Float64s, Floats
 from polycal._validation.classes import check_labels, refuse_rows, resolve_class_names
 from polycal._validation.containers import column_names, to_numpy
-from polycal._validation.options import check_real
-from polycal.sample import Sample, row_blocks, row_sums
+from polycal._validation.lists import REMAINDERS, check_listed, is_sparse
+from polycal._validation.options import check_choice, check_real
+from polycal.listed import ListedSample
+from polycal.sample import Remainder, Sample, row_blocks, row_sums
 
 _LOGITS = "If these are logits, pass from_logits=True."
 
@@ -22,15 +24,20 @@ def check_sample(
     sample_weight: Any = None,
     class_names: Any = None,
     from_logits: bool = False,
+    remainder: Remainder | None = None,
 ) -> Sample:
-    """Validate labels, predictions and weights together."""
-    proba, names = check_proba(y_proba, class_names=class_names, from_logits=from_logits)
-    labels = check_labels(y_true, proba.shape[1], names)
-    check_length("y_true", labels, "y_proba", proba.shape[0])
+    """Validate labels, predictions and weights together.
+
+    A SciPy sparse matrix becomes a `ListedSample`; without ``remainder`` it is refused, for what needs all classes.
+    """
+    sample = _check_predictions(y_proba, class_names, remainder, from_logits=from_logits)
+    labels = check_labels(y_true, sample.n_classes, sample.class_names)
+    check_length("y_true", labels, "y_proba", sample.proba.shape[0])
     weight = None if sample_weight is None else check_weight(sample_weight)
     if weight is not None:
-        check_length("sample_weight", weight, "y_proba", proba.shape[0])
-    return Sample(proba, labels, weight, names)
+        check_length("sample_weight", weight, "y_proba", sample.proba.shape[0])
+    sample = replace(sample, labels=labels, sample_weight=weight)
+    return sample.closed() if isinstance(sample, ListedSample) and remainder == "class" else sample
 
 
 def check_chunk(
@@ -40,20 +47,48 @@ def check_chunk(
     sample_weight: Any = None,
     class_names: Any = None,
     from_logits: bool = False,
+    remainder: Remainder | None = None,
 ) -> Sample | None:
-    """Validate a chunk of rows; None if it has none."""
-    if to_numpy(y_true, "y_true").shape == (0,) and to_numpy(y_proba, "y_proba").shape[:1] == (0,):
+    """Validate a chunk of rows; None if it has none. All weights of a chunk may be 0."""
+    rows = y_proba if is_sparse(y_proba) else to_numpy(y_proba, "y_proba")
+    if to_numpy(y_true, "y_true").shape == (0,) and rows.shape[:1] == (0,):
         return None
     weight = None if sample_weight is None else to_numpy(sample_weight, "sample_weight")
-    if weight is None or weight.dtype.kind not in "biuf" or weight.any():
-        return check_sample(
-            y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
-        )
-    # Rows that do not count are rows all the same; the weight of all chunks together must be positive.
+    weightless = weight is not None and weight.dtype.kind in "biuf" and not weight.any()
+    if weight is not None and weightless:
+        # Rows that do not count are rows all the same; the weight of all chunks together must be positive.
+        weight = np.ones(weight.shape)
     sample = check_sample(
-        y_true, y_proba, sample_weight=weight + 1.0, class_names=class_names, from_logits=from_logits
+        y_true,
+        y_proba,
+        sample_weight=weight,
+        class_names=class_names,
+        from_logits=from_logits,
+        remainder=remainder,
     )
-    return replace(sample, sample_weight=np.zeros(sample.n_samples))
+    return replace(sample, sample_weight=np.zeros(sample.n_samples)) if weightless else sample
+
+
+def _check_predictions(
+    y_proba: Any, class_names: Any, remainder: Remainder | None, *, from_logits: bool
+) -> Sample:
+    """Predictions of either form and their class names; the labels are yet to come."""
+    if not is_sparse(y_proba):
+        proba, names = check_proba(y_proba, class_names=class_names, from_logits=from_logits)
+        return Sample(proba, np.empty(0, dtype=np.int64), None, names)
+    if remainder is None:
+        raise TypeError(
+            "y_proba is a sparse matrix, but full predictions are needed here: pass y_proba.toarray()."
+        )
+    if from_logits:
+        raise ValueError(
+            "y_proba lists logits, which have no rest: a class that is not listed would have logit 0."
+        )
+    check_choice(remainder, "remainder", REMAINDERS)
+    sample = check_listed(y_proba, remainder)
+    if sample.n_samples == 0:
+        raise ValueError("y_proba is empty; at least one row is needed.")
+    return replace(sample, class_names=resolve_class_names(class_names, None, sample.n_classes))
 
 
 def check_proba(

@@ -208,7 +208,10 @@ class _Searching(Pass):
     @property
     def bytes_each(self) -> int:
         """What the states of another thread take: a landmark for each class, and some, for each class."""
-        return sum(_SUM_BYTES * state.landmarks.size for state in self.kernels.values())
+        return sum(
+            _SUM_BYTES * state.landmarks.sizes[0] * state.landmarks.sizes[1]
+            for state in self.kernels.values()
+        )
 
 
 @dataclass(eq=False, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polycal._typing import Float64s, Floats, Ints
-from polycal.sample import Sample, top_class
+from polycal.sample import Sample
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,7 +30,7 @@ class Columns:
     @classmethod
     def of(cls, sample: Sample) -> "Columns":
         """Copy a sample's predictions."""
-        return cls(np.ascontiguousarray(sample.proba.T), *top_class(sample))
+        return cls(np.ascontiguousarray(sample.proba.T), *sample.top_class())
 
     def subset_proba(self, subset: Ints) -> Float64s:
         """What `Sample.subset_proba` gives."""

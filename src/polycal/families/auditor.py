@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from polycal._typing import Bools, Float64s, Floats
 from polycal._validation import check_notion, check_sample
 from polycal.families.notion import Notion
 from polycal.families.witness import Witness
-from polycal.sample import Sample, row_blocks, split_rows
+from polycal.sample import Remainder, Sample, refuse_lists, row_blocks, split_rows
 
 
 class Auditor(ABC):
@@ -21,6 +21,9 @@ class Auditor(ABC):
     Auditors are small frozen dataclasses, so they compare and print by their parameters. A witness is a
     claim, not a proof: judge it on rows that were not given to the auditor.
     """
+
+    # Whether it can search lists of classes.
+    reads_lists: ClassVar[bool] = False
 
     def find_witness(
         self,
@@ -31,6 +34,7 @@ class Auditor(ABC):
         class_names: Any = None,
         from_logits: bool = False,
         n_jobs: int | None = -1,
+        remainder: Remainder = "unknown",
     ) -> Witness:
         """Look for a weight function that correlates with the residual ``y - v``.
 
@@ -39,8 +43,8 @@ class Auditor(ABC):
         y_true : array-like of shape (n_samples,)
             Class indices, or class names when these are known.
         y_proba : array-like of shape (n_samples, n_classes), or (n_samples,) for two classes
-            Predicted probabilities.
-        sample_weight, class_names, from_logits
+            Predicted probabilities, or lists of classes as for `smooth_calibration_error`.
+        sample_weight, class_names, from_logits, remainder
             As for `smooth_calibration_error`.
         n_jobs : int or None, default -1
             Number of threads, -1 for one per core; the result does not depend on it.
@@ -50,10 +54,21 @@ class Auditor(ABC):
         Witness
         """
         sample = check_sample(
-            y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
+            y_true,
+            y_proba,
+            sample_weight=sample_weight,
+            class_names=class_names,
+            from_logits=from_logits,
+            remainder=remainder,
         )
         with thread_budget(n_jobs), one_blas_thread(sample.n_samples * sample.n_classes**2):
-            return self.find(sample)
+            return self.look(sample)
+
+    def look(self, sample: Sample) -> Witness:
+        """`find`, refusing lists of classes where full predictions are needed."""
+        if not self.reads_lists:
+            refuse_lists(sample, repr(self))
+        return self.find(sample)
 
     @abstractmethod
     def find(self, sample: Sample) -> Witness:
@@ -81,12 +96,15 @@ class NotionAuditor(Auditor):
     """
 
     notion: Notion
+    reads_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_notion(self.notion)
 
     def find(self, sample: Sample) -> Witness:
         """Look for a witness in a validated sample."""
+        if not self.notion.reads_lists:
+            refuse_lists(sample, repr(self.notion))
         witness = self.notion.estimate(sample).witness
         if witness is None:
             raise ValueError(f"{self.notion!r} has no witness to show; choose a notion that has one.")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from polycal._validation import check_auditor, check_seed, check_some
 from polycal.families.auditor import Auditor, NotionAuditor
@@ -136,6 +136,7 @@ class AutoAuditor(Auditor):
 
     auditors: Sequence[Auditor] | None = None
     random_state: int = 0
+    reads_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_seed(self.random_state)
@@ -150,7 +151,7 @@ class AutoAuditor(Auditor):
         if auditors is None:
             auditors = list(default_auditors(DEFAULT_NOTIONS, self.random_state).values())
         fit, held_back = (sample.take(rows) for rows in split_rows(sample, (2, 1), self.random_state))
-        witnesses = [auditor.find(fit) for auditor in auditors]
+        witnesses = [auditor.look(fit) for auditor in auditors]
         level = _ALPHA / len(witnesses)
         bounds = [certify_sample(w, held_back, level, self.random_state).lower_bound for w in witnesses]
         return witnesses[max(range(len(bounds)), key=bounds.__getitem__)]

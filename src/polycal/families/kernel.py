@@ -7,11 +7,13 @@ import numpy as np
 
 from polycal._typing import Float64s, Floats
 from polycal._validation import check_integer, check_kernel, check_positive, check_seed
-from polycal.families.auditor import AMPLIFICATIONS, Auditor, amplified_gains, weighted_rows
+from polycal.families.auditor import Auditor, amplified_gains, weighted_rows
+from polycal.families.kernel_lists import ListedKernelWitness, best_amplification, find_in_lists
 from polycal.families.witness import Witness, kernel_steps, linear
 from polycal.kernels.degree import lipschitz_degree, sigmoid_degree
 from polycal.kernels.kernels import Gaussian, Kernel, Multinomial, ball_norms, ball_scale
 from polycal.kernels.products import cross_times, kernel_times, quadratic_forms, residuals, search_dtype
+from polycal.listed import ListedSample
 from polycal.sample import Sample, split_rows
 from polycal.steps import Clip, InBlocks, Program
 from polycal.storage.rules import Array, Part, Real, Rows
@@ -103,6 +105,9 @@ class KernelAuditor(Auditor):
     Scaling by 1/s keeps w in [-1, 1] at the worst prediction, and is loose elsewhere: amplification uses the slack.
     Cost: :math:`n^2 k` multiply-adds (a quarter more when amplified), in blocks, in float32 for large samples.
 
+    Lists are compared with D of them, the landmarks (see `KernelState`), at a cost of O(D) for each listed entry and
+    D (k + 1) numbers, at most 64 MiB. Nothing is assumed of what lists leave over: see `ListedKernelWitness`.
+
     References
     ----------
     .. [1] Gopalan, Hu and Rothblum (2024), Algorithm 2 and the theorem on it.
@@ -121,6 +126,7 @@ class KernelAuditor(Auditor):
     amplify: bool = True
     max_samples: int | None = 20_000
     random_state: int = 0
+    reads_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_kernel(self.kernel)
@@ -185,9 +191,11 @@ class KernelAuditor(Auditor):
             Multinomial(sigmoid_degree(slope, check_positive(alpha, "alpha", high=2) / 4)), amplify=amplify
         )
 
-    def find(self, sample: Sample) -> KernelWitness:
+    def find(self, sample: Sample) -> KernelWitness | ListedKernelWitness:
         """Look for a witness in a validated sample."""
         sample = self._halves(weighted_rows(sample))
+        if isinstance(sample, ListedSample):
+            return find_in_lists(sample, self.kernel, amplify=self.amplify)
         dtype = search_dtype(sample)
         kernel = self.kernel.resolve(sample.proba)
         points = sample.proba.astype(dtype, copy=False)
@@ -231,5 +239,4 @@ def _cross_fitted(kernel: Kernel, points: Floats, values: Floats) -> tuple[Float
     gains += amplified_gains(
         z_second, at_second, ball_scale(kernel, ball_norms(kernel, z_first, forms_first))
     )
-    best = float(AMPLIFICATIONS[np.argmax(gains)]) if gains.max() > 0 else 1.0
-    return ball_norms(kernel, values, forms), best
+    return ball_norms(kernel, values, forms), best_amplification(gains)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from polycal._threads import one_blas_thread, thread_budget
 from polycal._validation import check_notion, check_sample
 from polycal.families.witness import Witness
-from polycal.sample import Sample
+from polycal.sample import Remainder, Sample, refuse_lists
 
 Kind = Literal["exact", "lower bound", "upper bound", "heuristic"]
 
@@ -35,6 +35,8 @@ class ErrorEstimate:
         A weight function of the notion's family whose correlation with the residual on this sample is
         `value`; for an upper bound at most that. Where `value` is a mean, a sum or another norm than the
         supremum over weights, the witness is that of the supremum. None where there is none to show.
+    upper : float or None
+        Where lists hide part of the predictions: no completion of the lists has a larger error. None: not asked.
     """
 
     value: float
@@ -44,6 +46,7 @@ class ErrorEstimate:
     n_steps: int
     n_samples: int
     witness: Witness | None = None
+    upper: float | None = None
 
     def __float__(self) -> float:
         return self.value
@@ -56,6 +59,8 @@ class Notion(ABC):
     """
 
     name: ClassVar[str]
+    # Whether it can be estimated from lists of classes.
+    reads_lists: ClassVar[bool] = False
 
     @abstractmethod
     def estimate(self, sample: Sample) -> ErrorEstimate:
@@ -71,6 +76,7 @@ def estimate_error(
     class_names: Any = None,
     from_logits: bool = False,
     n_jobs: int | None = -1,
+    remainder: Remainder = "unknown",
 ) -> ErrorEstimate:
     """Compute the error of any notion of calibration, with what kind of number it is.
 
@@ -79,10 +85,11 @@ def estimate_error(
     y_true : array-like of shape (n_samples,)
         Class indices, or class names when these are known.
     y_proba : array-like of shape (n_samples, n_classes), or (n_samples,) for two classes
-        Predicted probabilities.
+        Predicted probabilities, or lists of classes as for `smooth_calibration_error`.
     notion : Notion
-        What being calibrated means, such as ``Confidence()``.
-    sample_weight, class_names, from_logits
+        What being calibrated means, such as ``Confidence()``. Lists tell something about `Confidence`, `TopLabel`,
+        `Classwise` and `SubsetSmooth`.
+    sample_weight, class_names, from_logits, remainder
         As for `smooth_calibration_error`.
     n_jobs : int or None, default -1
         Number of threads, -1 for one per core; the result does not depend on it.
@@ -100,8 +107,15 @@ def estimate_error(
     """
     check_notion(notion)
     sample = check_sample(
-        y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        class_names=class_names,
+        from_logits=from_logits,
+        remainder=remainder,
     )
+    if not notion.reads_lists:
+        refuse_lists(sample, repr(notion))
     with thread_budget(n_jobs), one_blas_thread(sample.n_samples * sample.n_classes**2):
         return notion.estimate(sample)
 
@@ -115,6 +129,7 @@ def calibration_error(
     class_names: Any = None,
     from_logits: bool = False,
     n_jobs: int | None = -1,
+    remainder: Remainder = "unknown",
 ) -> float:
     """Compute the error of any notion of calibration. 0 is best.
 
@@ -123,7 +138,7 @@ def calibration_error(
 
     Parameters
     ----------
-    y_true, y_proba, notion, sample_weight, class_names, from_logits, n_jobs
+    y_true, y_proba, notion, sample_weight, class_names, from_logits, n_jobs, remainder
         As for `estimate_error`.
 
     Returns
@@ -145,4 +160,5 @@ def calibration_error(
         class_names=class_names,
         from_logits=from_logits,
         n_jobs=n_jobs,
+        remainder=remainder,
     ).value

@@ -10,15 +10,25 @@ from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_choice, check_integer
 from polycal.families.notion import ErrorEstimate, Notion
 from polycal.families.witness import A_FUNCTION, Witness, function_steps, linear
+from polycal.listed import ListedSample
 from polycal.measures.binned import Norm, Strategy, binned_curve, gap_signs
 from polycal.measures.smooth import (
     LipschitzFunction,
     ScalarFunction,
     StepFunction,
-    smooth_curve,
+    least_gains,
     smooth_error,
+    smooth_interval,
 )
-from polycal.sample import Question, Sample, ask_confidence, ask_subset, subset_sums, subset_words, top_class
+from polycal.sample import (
+    Question,
+    Sample,
+    ask_confidence,
+    ask_subset,
+    likely_classes,
+    subset_sums,
+    subset_words,
+)
 from polycal.steps import Product, Program, Top
 from polycal.storage.rules import Array, Part, expect
 
@@ -31,6 +41,7 @@ class PerQuestion(Notion):
     strategy: Strategy = "uniform"
     norm: Norm = "l1"
     smooth: bool = False
+    reads_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_integer(self.n_bins, "n_bins", minimum=1)
@@ -42,10 +53,23 @@ class PerQuestion(Notion):
             return smooth_error(question)
         return binned_curve(question, self.n_bins, self.strategy).error(self.norm)
 
+    def _range(self, question: Question) -> tuple[float, float]:
+        """The least and the most that the error can be; the same, unless lists hide something."""
+        if question.low is None:
+            error = self._error(question)
+            return error, error
+        if not self.smooth:
+            raise TypeError(
+                "y_proba lists only some classes, so the bins of the others are not known: use smooth=True, or "
+                "remainder='spread' or 'class'."
+            )
+        interval = smooth_interval(question)[0]
+        return interval.low, interval.high
+
     def _weight(self, question: Question) -> ScalarFunction:
         """The function phi of the predicted probability that attains the error (of the l1 norm, for bins)."""
         if self.smooth:
-            return smooth_curve(question).phi.simplified()
+            return smooth_interval(question)[1].simplified()
         return gap_signs(question, self.n_bins, self.strategy)
 
     @property
@@ -152,7 +176,7 @@ _NOWHERE = StepFunction(np.empty(0), np.zeros(1))
 
 def _questions_by_label(sample: Sample) -> dict[int, Question]:
     """For each predicted class (with any weight): is it right, among the rows that predict it?"""
-    top, confidence = top_class(sample)
+    top, confidence = sample.top_class()
     order = np.argsort(top, kind="stable")
     starts = np.flatnonzero(np.diff(top[order], prepend=-1))
     questions = {}
@@ -172,6 +196,8 @@ def _mass(question: Question) -> float:
 
 
 Reduce = Literal["max", "mean", "sum"]
+# Classes of lists that are measured one by one.
+MOST_CLASSES = 1000
 
 
 @dataclass(frozen=True)
@@ -191,6 +217,9 @@ class Classwise(PerQuestion):
     Definition: the weights are :math:`\varphi(v_\ell)\,e_\ell` for each class :math:`\ell`. Estimator: plug-in.
     Cost: k sorts of n numbers, on all cores. Bias: upwards; the maximum over many classes also picks noise.
     The witness of an estimate is that of the worst class.
+    Of lists, the 1,000 classes with the most mass are measured, each by an interval. The error of any other class is
+    between 0 and the sum of its frequency and of the most that its mean probability can be, so that the value and its
+    upper end hold for all classes.
     Blind to sums: every class may be calibrated while the probability of "cat or dog" is far off.
 
     Examples
@@ -210,23 +239,36 @@ class Classwise(PerQuestion):
 
     def estimate(self, sample: Sample) -> ErrorEstimate:
         """Compute the error on a validated sample."""
-        errors = self.errors(sample)
-        worst = np.array([int(np.argmax(errors))])
+        classes, low, high = self.ranges(sample)
+        worst = classes[[int(np.argmax(low))]]
         phi = self._weight(ask_subset(sample, worst))
+        least, most = np.zeros((2, sample.n_classes))
+        least[classes], most[classes] = low, high
+        if isinstance(sample, ListedSample) and classes.size < sample.n_classes:
+            others = np.setdiff1d(np.arange(sample.n_classes), classes)
+            most[others] = (sample.frequency() + sample.mean_most())[others]
+        value, upper = (float(getattr(np, self.reduce)(errors)) for errors in (least, most))
         return ErrorEstimate(
-            value=float(getattr(np, self.reduce)(errors)),
-            kind="exact",
+            value=value,
+            kind="exact" if value == upper else "lower bound",
             notion=self,
             method=f"{self.reduce} over classes, {self._method}",
-            n_steps=errors.size,
+            n_steps=classes.size,
             n_samples=sample.n_samples,
             witness=SubsetWitness(worst, phi, sample.n_classes, sample.class_names),
+            upper=None if value == upper else upper,
         )
 
     def errors(self, sample: Sample) -> Float64s:
-        """The error of each class."""
-        classes = np.arange(sample.n_classes)
-        return np.array(map_threads(lambda c: self._error(ask_subset(sample, classes[c : c + 1])), classes))
+        """The error of each class, or the least that it can be; of lists with many classes, of the likely ones."""
+        return self.ranges(sample)[1]
+
+    def ranges(self, sample: Sample) -> tuple[Ints, Float64s, Float64s]:
+        """Classes with the least and the most that their errors can be: all classes, or of lists the likely ones."""
+        classes = likely_classes(sample, MOST_CLASSES if sample.is_listed else sample.n_classes)
+        ranges = map_threads(lambda c: self._range(ask_subset(sample, np.array([c]))), classes)
+        low, high = np.array(ranges).T
+        return classes, low, high
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -265,10 +307,13 @@ class SubsetWitness(Witness):
         return out
 
     def correlations(self, sample: Sample) -> Float64s:
-        """``<1_T, y - v> phi(<1_T, v>)``, without the ``(n, k)`` values."""
+        """``<1_T, y - v> phi(<1_T, v>)``, without the ``(n, k)`` values; of lists the least that it can be."""
         self._check_classes(sample)
-        predicted = sample.subset_proba(self.members)
-        return (sample.subset_hits(self.members) - predicted) * self.phi(predicted)
+        low, high = sample.subset_range(self.members)
+        hits = sample.subset_hits(self.members)
+        if not sample.hides:
+            return (hits - low) * self.phi(low)
+        return least_gains(self.phi, hits, low, high)
 
     def describe(self) -> str:
         """The question asked."""
@@ -310,7 +355,7 @@ class TopWitness(Witness):
     def correlations(self, sample: Sample) -> Float64s:
         """``(1[y = l] - v_l) phi_l(v_l)`` with l = argmax v, without the ``(n, k)`` values."""
         self._check_classes(sample)
-        top, confidence = top_class(sample)
+        top, confidence = sample.top_class()
         values: Float64s = ((top == sample.labels) - confidence) * self._weights(top, confidence)
         return values
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
-from math import comb
 from typing import ClassVar
 
 import numpy as np
@@ -10,12 +9,21 @@ import numpy as np
 from polycal._threads import map_threads
 from polycal._typing import Bools, Float64s, Ints
 from polycal._validation import check_integer, check_seed
+from polycal.families._landscape import Landscape, Point
+from polycal.families._landscape_lists import least_hidden, plain_landscape, shrunken_landscape
+from polycal.families._subset_tree import (
+    FoundSubset,
+    affordable,
+    enumerate_subsets,
+    found_subset,
+    size_limit,
+    smaller_side,
+)
 from polycal.families.auditor import Auditor, weighted_rows
-from polycal.families.landscape import Climbable, Landscape, Point, plain_landscape, shrunken_landscape
 from polycal.families.notion import ErrorEstimate, Kind, Notion
 from polycal.families.questions import SubsetWitness
-from polycal.measures.smooth import SmoothCurve, smooth_curve, smooth_error
-from polycal.sample import Question, Sample, ask_subset, split_rows
+from polycal.listed import ListedSample
+from polycal.sample import Sample, split_rows
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,8 @@ class SubsetSmooth(Notion):
     Estimator: every set is tried while that takes less than about half a minute (any set of 17 classes for 10,000
     rows, any pair of 400), which is exact; else a search from many starts, which is a lower bound. Cost: a sort for
     each set. Bias: upwards, and strongly for many classes, because the largest of many sets also picks noise.
+    Lists that hide something are searched, and the value is the least that the error of the set found can be. Whatever
+    the set, ``|y - u|`` is at most 1 less the probability of the true class: this gives the upper end.
 
     References
     ----------
@@ -56,6 +66,7 @@ class SubsetSmooth(Notion):
 
     max_size: int | None = None
     name: ClassVar[str] = "subset-smooth"
+    reads_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.max_size is not None:
@@ -64,7 +75,7 @@ class SubsetSmooth(Notion):
     def estimate(self, sample: Sample) -> ErrorEstimate:
         """Compute the error on a validated sample."""
         kind: Kind
-        if affordable(sample, self.max_size):
+        if affordable(sample, self.max_size) and not sample.hides:
             found, kind = enumerate_subsets(sample, self.max_size), "exact"
             method = f"all {found.n_evaluated} subsets"
         else:
@@ -73,154 +84,29 @@ class SubsetSmooth(Notion):
         if self.max_size is not None:
             method += f" of at most {self.max_size} classes"
         return ErrorEstimate(
-            value=found.curve.value,
+            value=found.value,
             kind=kind,
             notion=self,
             method=method,
             n_steps=found.n_evaluated,
             n_samples=sample.n_samples,
             witness=found.witness(sample),
+            upper=_largest_error(sample) if isinstance(sample, ListedSample) and sample.hides else None,
         )
 
 
-@dataclass(frozen=True, eq=False)
-class FoundSubset:
-    """A set of classes, the curve of its question, and what it took to find it.
-
-    Attributes
-    ----------
-    members : ndarray of int64
-        The classes, increasing.
-    curve : SmoothCurve
-        The exact smooth calibration error of "is the label one of `members`?".
-    n_evaluated : int
-        How many sets were looked at.
-    """
-
-    members: Ints
-    curve: SmoothCurve
-    n_evaluated: int
-
-    def witness(self, sample: Sample) -> SubsetWitness:
-        """The set with its optimal weight function."""
-        return SubsetWitness(self.members, self.curve.phi.simplified(), sample.n_classes, sample.class_names)
-
-
-def size_limit(n_classes: int, max_size: int | None) -> int:
-    """How many classes a search may choose: all but one, if of every split one side is small enough."""
-    return n_classes - 1 if max_size is None or max_size >= n_classes // 2 else max_size
-
-
-def found_subset(sample: Sample, members: Ints, limit: int, n_evaluated: int) -> FoundSubset:
-    """Value a set exactly. Where its complement is as good an answer, take the smaller of the two."""
-    if limit == sample.n_classes - 1:
-        members = _smaller_side(sample, members)
-    return FoundSubset(members, smooth_curve(ask_subset(sample, members)), n_evaluated)
-
-
-def _smaller_side(sample: Sample, members: Ints) -> Ints:
-    """The set or its complement (their errors are equal): fewer classes, then less predicted probability."""
-    others = np.setdiff1d(np.arange(sample.n_classes), members)
-    if members.size != others.size:
-        return members if members.size < others.size else others
-    mean = sample.mass @ sample.proba
-    return members if mean[members].sum() <= mean[others].sum() else others
-
-
-# Subsets times rows: about 25 seconds on two cores. A subset costs something even without rows.
-_BUDGET = 1e9
-_ROWS_OF_OVERHEAD = 500
-_N_CHUNKS = 64
-
-
-@dataclass(frozen=True)
-class _Branch:
-    """The subsets made of ``prefix`` and at most ``room`` of the classes from ``start`` on."""
-
-    prefix: tuple[int, ...]
-    start: int
-    room: int
-
-    def size(self, stop: int) -> int:
-        """How many subsets these are, of classes before ``stop``."""
-        return sum(comb(stop - self.start, extra) for extra in range(self.room + 1))
-
-    def children(self, stop: int) -> "Iterator[_Branch]":
-        """The branches with one more class fixed."""
-        if self.room:
-            for label in range(self.start, stop):
-                yield _Branch((*self.prefix, label), label + 1, self.room - 1)
-
-
-def affordable(sample: Sample, max_size: int | None = None) -> bool:
-    """Whether `enumerate_subsets` takes less than about half a minute on two cores."""
-    cost = count_subsets(sample.n_classes, max_size) * (sample.n_samples + _ROWS_OF_OVERHEAD)
-    return cost <= _BUDGET
-
-
-def count_subsets(n_classes: int, max_size: int | None = None) -> int:
-    """How many subsets there are to try; a subset and its complement are one where both are allowed."""
-    root, stop = _tree(n_classes, max_size)
-    return root.size(stop) - 1
-
-
-def enumerate_subsets(sample: Sample, max_size: int | None = None) -> FoundSubset:
-    """The subset of at most ``max_size`` classes (default: any) with the largest smooth calibration error.
-
-    The subsets form a tree: each is its parent and one later class, so its probabilities cost one
-    addition of a column, and no rounding builds up. Threads share the branches of the tree.
-    """
-    root, stop = _tree(sample.n_classes, max_size)
-    count = count_subsets(sample.n_classes, max_size)
-    columns = np.ascontiguousarray(sample.proba.T, dtype=np.float64)
-    chunks = list(_split(root, stop, grain=count // _N_CHUNKS))
-    best = max(map_threads(lambda chunk: _best_of(chunk, stop, sample, columns), chunks))
-    return found_subset(sample, np.array(best[1]), size_limit(sample.n_classes, max_size), count)
-
-
-def _tree(n_classes: int, max_size: int | None) -> tuple[_Branch, int]:
-    """The branch of all subsets to try, and the first class that is in none of them.
-
-    Where a subset and its complement are both allowed, the side without the last class stands for both.
-    """
-    limit = size_limit(n_classes, max_size)
-    return _Branch((), 0, limit), n_classes - 1 if limit == n_classes - 1 else n_classes
-
-
-def _split(branch: _Branch, stop: int, grain: int) -> Iterator[_Branch]:
-    """Branches of at most ``grain`` subsets, and single subsets, that make up the branch."""
-    if branch.room == 0 or branch.size(stop) <= grain:
-        yield branch
-    else:
-        yield _Branch(branch.prefix, branch.start, 0)
-        for child in branch.children(stop):
-            yield from _split(child, stop, grain)
-
-
-def _best_of(chunk: _Branch, stop: int, sample: Sample, columns: Float64s) -> tuple[float, tuple[int, ...]]:
-    """The largest error in a branch, and its subset."""
-    best = (-1.0, chunk.prefix)
-
-    def visit(branch: _Branch, predicted: Float64s, hits: Bools) -> None:
-        nonlocal best
-        question = Question(np.minimum(predicted, 1.0), hits, sample.sample_weight, "")
-        best = max(best, (smooth_error(question), branch.prefix))
-        for child in branch.children(stop):
-            label = child.prefix[-1]
-            visit(child, predicted + columns[label], hits | (sample.labels == label))
-
-    prefix = np.array(chunk.prefix, dtype=np.int64)
-    visit(chunk, columns[prefix].sum(axis=0), sample.subset_hits(prefix))
-    return best
+def _largest_error(sample: ListedSample) -> float:
+    """No set can have a larger error."""
+    return float(sample.mass @ (1.0 - sample.true_range()[0]))
 
 
 # A larger sample is searched on a random part of it. What is found is valued on the whole.
 _MAX_CELLS = 1 << 25
+# Listed entries times classes, up to which climbs in lists are polished.
+_MAX_LISTED = 1 << 25
 # How many climbs are polished, times the cells of the sample.
 _POLISHED_CELLS = 1 << 22
 _MAX_ROUNDS = 100
-# Eigenvectors at each end of the spectrum to start from.
-_N_VECTORS = 2
 # Smaller rises are rounding of single precision.
 _TOLERANCE = 1e-9
 
@@ -245,16 +131,20 @@ def search_subsets(
     part = search_part(sample, seed)
     landscape = plain_landscape(part)
     climbs = climb_all(landscape, start_sets(landscape, class_ranks(part), limit, n_starts, seed), limit)
-    finalists = climbs[: max(1, _POLISHED_CELLS // part.proba.size)]
+    finalists = climbs[: max(1, _POLISHED_CELLS // (part.n_samples * part.n_classes))]
+    if part.is_listed and part.n_classes * part.proba.size > _MAX_LISTED:
+        finalists = []
     polished = map_threads(lambda climb: _polish(landscape, climb, limit), finalists)
-    best = max(polished, key=lambda climb: climb.point.value).point
     n_evaluated = sum(climb.n_evaluated for climb in climbs + polished)
-    return found_subset(sample, np.flatnonzero(best.member), limit, n_evaluated)
+    highest = sorted(polished or climbs, key=lambda climb: -climb.point.value)
+    member = _chosen(part, landscape, highest, limit)
+    return found_subset(sample, np.flatnonzero(member), limit, n_evaluated)
 
 
 def search_part(sample: Sample, seed: int) -> Sample:
     """The sample, or as many of its rows as a search looks at."""
-    n_rows = max(1, _MAX_CELLS // sample.n_classes)
+    n_cells = sample.n_samples * sample.n_classes if not sample.is_listed else max(1, sample.proba.size)
+    n_rows = max(1, _MAX_CELLS * sample.n_samples // n_cells)
     if sample.n_samples <= n_rows:
         return sample
     return sample.take(split_rows(sample, (n_rows, sample.n_samples - n_rows), seed)[0])
@@ -262,39 +152,34 @@ def search_part(sample: Sample, seed: int) -> Sample:
 
 def class_ranks(sample: Sample) -> Ints:
     """The place of each class in order of use: random choices made in this order follow a relabelling."""
-    mean = sample.mass @ sample.proba
-    frequency = np.bincount(sample.labels, weights=sample.mass, minlength=sample.n_classes)
-    return np.argsort(np.lexsort((frequency, mean)))
+    return np.argsort(np.lexsort((sample.frequency(), sample.mean_proba())))
 
 
 def start_sets(landscape: Landscape, ranks: Ints, limit: int, n_random: int, seed: int) -> list[Bools]:
     """Sets to climb from: the classes seen too often, those seen too rarely, those whose residuals go with the
     predictions of one another, and ``n_random`` random sets.
     """
-    mean = landscape.residual.sum(axis=0, dtype=np.float64)
+    totals = landscape.totals()
     rng = np.random.default_rng(seed)
-    random = (rng.uniform(-1.0, 1.0, ranks.size)[ranks] for _ in range(n_random))
-    scores = [mean, -mean, *_joint_scores(landscape), *random]
+    *random, start = (rng.uniform(-1.0, 1.0, ranks.size)[ranks] for _ in range(n_random + 1))
+    scores = [totals, -totals, *_joint_scores(landscape, start), *random]
     return [largest(score, limit) for score in scores]
 
 
-def _joint_scores(landscape: Landscape) -> Iterator[Float64s]:
+def _joint_scores(landscape: Landscape, start: Float64s) -> Iterator[Float64s]:
     """Scores of classes that are wrong together, though perhaps none is alone.
 
     A set a (0 or 1 for each class) has ``a' M a = E <a, z> <a, v>`` with ``M = E z v'``: how its residual grows with
     its prediction. Extreme eigenvectors of M's symmetric part are the extremes over all directions a; their signs are
     sets. A climb by single classes cannot find such a set where each class by itself is calibrated.
     """
-    joint = (landscape.residual.T @ landscape.proba).astype(np.float64)
-    _, vectors = np.linalg.eigh(joint + joint.T)
-    n_each = min(_N_VECTORS, joint.shape[0])
-    for vector in (*vectors.T[:n_each], *vectors.T[-n_each:]):
+    for vector in landscape.joint_vectors(start).T:
         # The sign of an eigenvector is arbitrary, and with a limit on the size the two halves differ.
         yield vector
         yield -vector
 
 
-def climb_all(landscape: Climbable, starts: list[Bools], limit: int) -> list[Climb]:
+def climb_all(landscape: Landscape, starts: list[Bools], limit: int) -> list[Climb]:
     """Climb from every start by quick gains, on all cores; the highest first."""
 
     def climb(start: Bools) -> Climb:
@@ -309,7 +194,7 @@ def _polish(landscape: Landscape, climb: Climb, limit: int) -> Climb:
 
 
 def _ascend(
-    landscape: Climbable, climb: Climb, gains: Callable[[Point], Float64s], cost: int, limit: int
+    landscape: Landscape, climb: Climb, gains: Callable[[Point], Float64s], cost: int, limit: int
 ) -> Climb:
     """Flip the most promising classes, half as many as long as the value does not rise."""
     point, n_evaluated = climb.point, climb.n_evaluated
@@ -343,6 +228,20 @@ def largest(score: Float64s, limit: int) -> Bools:
     chosen = np.zeros(score.size, dtype=np.bool_)
     chosen[np.argsort(-score)[:size]] = True
     return chosen
+
+
+# Where lists hide something, so many of the highest climbs are looked at.
+_N_FINALISTS = 3
+
+
+def _chosen(sample: Sample, landscape: Landscape, climbs: list[Climb], limit: int) -> Bools:
+    """The set where the highest climb ended; where lists hide something, the one or a part of one that keeps most."""
+    if not isinstance(sample, ListedSample) or not sample.hides:
+        return climbs[0].point.member
+    sides = [np.flatnonzero(climb.point.member) for climb in climbs[:_N_FINALISTS]]
+    if limit == sample.n_classes - 1:
+        sides = [smaller_side(sample, side) for side in sides]
+    return least_hidden(sample, landscape, sides)
 
 
 @dataclass(frozen=True)
@@ -379,6 +278,12 @@ class SubsetAuditor(Auditor):
 
     Cost: a few dozen passes over the predictions, O(nk) each.
 
+    Lists are searched with the rest of each row shared equally. A class that a row does not list changes it by the
+    same amount as any other, so that a pass takes O(listed entries + n log n + k), and memory O(listed entries + k).
+    If the rest is unknown, the sets found are thinned too, because the fewer classes, the less of the unknown can
+    belong to them; that with the largest value is chosen, less what lists may hide of it, and comes with the weight
+    function that keeps most whatever the rest may be.
+
     References
     ----------
     .. [1] Gopalan, Hu and Rothblum (2024), "On Computationally Efficient Multi-Class Calibration".
@@ -398,6 +303,7 @@ class SubsetAuditor(Auditor):
     _: KW_ONLY
     n_starts: int = 4
     random_state: int = 0
+    reads_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.max_size is not None:
@@ -413,6 +319,6 @@ class SubsetAuditor(Auditor):
         landscape = shrunken_landscape(part)
         starts = start_sets(landscape, class_ranks(part), limit, self.n_starts, self.random_state)
         climbs = climb_all(landscape, starts, limit)
-        members = np.flatnonzero(climbs[0].point.member)
+        member = _chosen(part, landscape, climbs, limit)
         n_evaluated = sum(climb.n_evaluated for climb in climbs)
-        return found_subset(sample, members, limit, n_evaluated).witness(sample)
+        return found_subset(sample, np.flatnonzero(member), limit, n_evaluated).witness(sample)

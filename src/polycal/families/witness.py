@@ -16,7 +16,7 @@ from polycal.measures.smooth import (
     ScalarFunction,
     StepFunction,
 )
-from polycal.sample import Sample, row_blocks
+from polycal.sample import Sample, refuse_lists, row_blocks
 from polycal.steps import (
     Affine,
     Exp,
@@ -54,7 +54,7 @@ class Witness(Checked, ABC):
         "full-smooth": "polycal.families.full_smooth",
         "halfspace": "polycal.families.halfspace",
         "kernel": "polycal.families.kernel",
-        "list-kernel": "polycal.sparse.kernel",
+        "list-kernel": "polycal.families.kernel_lists",
         "monomial": "polycal.families.low_degree",
         "projected": "polycal.families.projected",
         "sigmoid": "polycal.families.sigmoid",
@@ -93,6 +93,7 @@ class Witness(Checked, ABC):
     def correlations(self, sample: Sample) -> Float64s:
         """``<y - v, w(v)>`` of each row: in [-2, 2], with mean 0 for calibrated predictions."""
         self._check_classes(sample)
+        refuse_lists(sample, f"a {type(self).__name__}")
         out = np.empty(sample.n_samples)
         for rows in row_blocks(sample.n_samples, sample.n_classes):
             weight = self.evaluate(sample.proba[rows])

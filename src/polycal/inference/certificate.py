@@ -8,10 +8,12 @@ import numpy as np
 
 from polycal._typing import Float64s
 from polycal._validation import check_level, check_sample, check_seed, check_witness
+from polycal.families.kernel_lists import ListedKernelWitness
 from polycal.families.questions import SubsetWitness, TopWitness
 from polycal.families.witness import Witness
 from polycal.inference.betting import lower_bound, p_value, set_up, standard_error
-from polycal.sample import Question, Sample, ask_confidence, ask_subset, row_blocks
+from polycal.listed import ListedSample
+from polycal.sample import Question, Remainder, Sample, ask_confidence, ask_subset, refuse_lists, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +70,7 @@ def certify(
     class_names: Any = None,
     from_logits: bool = False,
     random_state: int = 0,
+    remainder: Remainder = "unknown",
 ) -> Certificate:
     r"""Judge a witness on data it was not found on.
 
@@ -80,13 +83,15 @@ def certify(
     y_true : array-like of shape (n_samples,)
         Class indices, or class names when these are known.
     y_proba : array-like of shape (n_samples, n_classes), or (n_samples,) for two classes
-        Predicted probabilities.
+        Predicted probabilities, or lists of classes as for `smooth_calibration_error`.
     alpha : float, default 0.05
         The probability that the lower bound is wrong, at most.
     sample_weight, class_names, from_logits
         As for `smooth_calibration_error`. A row of weight 2 counts double but is not two independent rows.
     random_state : int, default 0
         Seed of the orders in which rows are bet on. The order in which they are given does not matter.
+    remainder : {"unknown", "spread", "anywhere", "class"}
+        As for `smooth_calibration_error`.
 
     Returns
     -------
@@ -104,6 +109,11 @@ def certify(
     witness only: judging many and reporting the best needs a correction, such as Holm's.
     The bound is one for the error of a notion when the witness belongs to its weight family.
 
+    Of lists, the certificate is one of the full predictions: for a set of classes each row counts with the least
+    correlation that any completion of its list has, so that what is certified holds however the rest was distributed.
+    For the most likely class, and for a kernel witness of lists, nothing is unknown. Other witnesses need full
+    predictions.
+
     Examples
     --------
     >>> import polycal as pc
@@ -117,29 +127,22 @@ def certify(
     check_seed(random_state)
     check_witness(witness)
     sample = check_sample(
-        y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        class_names=class_names,
+        from_logits=from_logits,
+        remainder=remainder,
     )
     return certify_sample(witness, sample, alpha, random_state)
 
 
 def certify_sample(witness: Witness, sample: Sample, alpha: float, random_state: int = 0) -> Certificate:
     """Judge a witness on a validated sample."""
-    return certify_correlations(
-        witness, witness.correlations(sample), sample.sample_weight, alpha, random_state
-    )
-
-
-def certify_correlations(
-    witness: Witness,
-    correlations: Float64s,
-    sample_weight: Float64s | None,
-    alpha: float,
-    random_state: int = 0,
-) -> Certificate:
-    """Judge a witness by what it made of each row of a validated sample of any kind."""
+    correlations = witness.correlations(sample)
     bound = correlation_bound(witness)
     values = (correlations + bound) / (2.0 * bound)
-    game = set_up(values.clip(0.0, 1.0), sample_weight, random_state)
+    game = set_up(values.clip(0.0, 1.0), sample.sample_weight, random_state)
     return Certificate(
         estimate=2.0 * bound * game.mean - bound,
         lower_bound=2.0 * bound * lower_bound(game, alpha) - bound,
@@ -187,6 +190,8 @@ class Reading:
         Mean prediction and share of "yes" among the rows in that range; NaN if there are none.
     share : float
         Share of the rows in that range.
+    doubt : float
+        Of lists: the mean prediction is within this of `predicted`.
     """
 
     question: str
@@ -195,9 +200,11 @@ class Reading:
     predicted: float
     observed: float
     share: float
+    doubt: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.question} says {self.predicted:.3f}, is {self.observed:.3f} ({self.share:.0%} of the rows)"
+        says = f"{self.predicted:.3f}" + (f" ± {self.doubt:.3f}" if self.doubt else "")
+        return f"{self.question} says {says}, is {self.observed:.3f} ({self.share:.0%} of the rows)"
 
 
 def read_witness(witness: Witness, fit: Sample, judge: Sample) -> Reading:
@@ -212,7 +219,10 @@ def read_witness(witness: Witness, fit: Sample, judge: Sample) -> Reading:
 
 
 def class_contributions(witness: Witness, sample: Sample) -> Float64s:
-    """``E (y_l - v_l) w_l(v)`` of each class; they add up to the witness's correlation."""
+    """``E (y_l - v_l) w_l(v)`` of each class; they add up to the witness's correlation (of lists, where listed)."""
+    if isinstance(sample, ListedSample) and isinstance(witness, ListedKernelWitness):
+        return witness.contributions(sample)
+    refuse_lists(sample, f"a {type(witness).__name__}")
     mass, total = sample.mass, np.zeros(sample.n_classes)
     for rows in row_blocks(sample.n_samples, sample.n_classes):
         weight = witness.evaluate(sample.proba[rows]) * mass[rows, None]
@@ -242,6 +252,10 @@ def _read(fit: Question, judge: Question) -> Reading:
     inside = (judge.predicted > low) & (judge.predicted <= high)
     weight = np.ones(inside.size) if judge.weight is None else judge.weight
     mass = float(weight[inside].sum())
-    predicted = float(weight[inside] @ judge.predicted[inside] / mass) if mass > 0 else float("nan")
-    observed = float(weight[inside] @ judge.hits[inside] / mass) if mass > 0 else float("nan")
-    return Reading(judge.text, max(low, 0.0), high, predicted, observed, mass / float(weight.sum()))
+    sums = np.stack([judge.predicted, judge.hits, (judge.ranges[1] - judge.ranges[0]) / 2.0]) @ (
+        weight * inside
+    )
+    predicted, observed, doubt = (
+        (float(total) for total in sums / mass) if mass > 0 else (np.nan, np.nan, 0.0)
+    )
+    return Reading(judge.text, max(low, 0.0), high, predicted, observed, mass / float(weight.sum()), doubt)

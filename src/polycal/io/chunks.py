@@ -18,7 +18,7 @@ from polycal.io.columns import numbered
 from polycal.io.paths import FilePath, find_files
 from polycal.io.predictions import FORMATS, format_of
 from polycal.io.reader import PARTS, Classes, Part, RawPredictions, Reader, rows_of_part
-from polycal.sample import Sample
+from polycal.sample import Remainder, Sample
 from polycal.storage.damage import named
 
 DEFAULT_MEMORY = 1 << 30
@@ -212,7 +212,11 @@ class PredictionFiles(OpenedFiles[Chunk]):
 
 
 def open_predictions(
-    path: _typing.Path | Sequence[_typing.Path], *, memory: int | str = DEFAULT_MEMORY, part: Part = "all"
+    path: _typing.Path | Sequence[_typing.Path],
+    *,
+    memory: int | str = DEFAULT_MEMORY,
+    part: Part = "all",
+    remainder: Remainder = "unknown",
 ) -> PredictionFiles:
     r"""Open predictions that may be larger than the memory, to be read in chunks.
 
@@ -228,10 +232,13 @@ def open_predictions(
         What may be used in all, in bytes or as text such as "512MiB" or "2GiB". At least 512 MiB.
     part : {"all", "calibration", "evaluation"}
         Which rows, for files that mark the rows of their evaluation part.
+    remainder : {"unknown", "spread", "anywhere", "class"}
+        For files of lists of classes: what is said of the rest, see `smooth_calibration_error`.
 
     Returns
     -------
     PredictionFiles
+        Of lists of classes (see `open_lists`) it is a `ListFiles`, whose chunks hold a `ListedSample`.
 
     Notes
     -----
@@ -258,7 +265,11 @@ def open_predictions(
     """
     check_choice(part, "part", PARTS)
     limit = parse_memory(memory)
+    from polycal.io.lists import holds_lists, open_lists  # noqa: PLC0415 - they are opened as predictions too
+
     paths = find_files(path, tuple(FORMATS))
+    if paths and holds_lists(paths[0]):
+        return open_lists(path, memory=memory, part=part, remainder=remainder)
     opened: PredictionFiles | None = None
     for file in paths:
         with named(file):

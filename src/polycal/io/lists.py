@@ -2,22 +2,25 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polycal import _typing
-from polycal._typing import Ints
-from polycal._validation import check_choice, check_integer
+from polycal._typing import Bools, Ints
+from polycal._validation import check_choice, check_chunk, check_integer
+from polycal._validation.lists import REMAINDERS
 from polycal.io.arrow import is_list, names_in_metadata, pyarrow
-from polycal.io.chunks import DEFAULT_MEMORY, NumberedRows, OpenedFiles, parse_memory, remote_room
+from polycal.io.chunks import DEFAULT_MEMORY, Chunk, PredictionFiles, parse_memory, remote_room
 from polycal.io.parquet_batches import OpenParquet, open_parquet
 from polycal.io.paths import FilePath, find_files, local_path
-from polycal.sparse._gate import REMAINDERS, check_sparse_chunk
-from polycal.sparse._sample import Remainder, SparseSample, joined
+from polycal.io.reader import PARTS, Part
+from polycal.listed import ListedSample, joined
+from polycal.sample import Remainder, Sample
 from polycal.storage.atomic import replacing
 from polycal.storage.damage import named
 
@@ -27,57 +30,70 @@ _SIZE = b"n_classes"
 _BYTES_PER_ENTRY = 128
 
 
-class SparseChunk(NumberedRows[SparseSample]):
-    """Validated lists, and the numbers of their rows in the whole data."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class ListFiles(OpenedFiles[SparseChunk]):
-    """Parquet files of lists. Iterate, as often as needed, to get them as `SparseChunk`.
+class ListFiles(PredictionFiles):
+    """Parquet files of lists. Iterate, as often as needed, to get them as `Chunk`, each with a `ListedSample`.
 
     Attributes
     ----------
-    paths : tuple of path or URL
-        The files, in order.
-    n_classes : int
-        Number of classes.
-    class_names : tuple of str, or None
-        Their names.
-    memory : int
-        Bytes that may be used in all.
+    paths, n_classes, class_names, memory, part
+        As for `PredictionFiles`.
     remainder : {"unknown", "spread", "anywhere", "class"}
         What is said of the probability that lists leave over.
     """
 
-    remainder: Remainder
+    remainder: Remainder = "unknown"
 
-    def row_counts(self) -> tuple[int, ...]:
-        """The rows of each file."""
-        counts = []
-        for path in self.paths:
-            with named(path), open_parquet(path, remote_room(self.memory)) as parquet:
-                counts.append(parquet.n_rows)
-        return tuple(counts)
-
-    def file_chunks(self, path: FilePath, first_row: int) -> Iterator[SparseChunk]:
+    def file_chunks(self, path: FilePath, first_row: int) -> Iterator[Chunk]:
         """The chunks of one file whose first row has this number."""
+        chunks = (make() for make in self._unread(path, first_row, 1))
+        return (chunk for chunk in chunks if chunk is not None)
+
+    def unread_chunks(self, n_threads: int) -> Iterator[Callable[[], Chunk | None]]:
+        """What makes the chunks of all files, on so many threads at once: checking is left to them."""
+        for path, first in zip(self.paths, self.first_rows, strict=True):
+            with named(path):
+                yield from self._unread(path, first, n_threads)
+
+    def _unread(self, path: FilePath, first_row: int, n_threads: int) -> Iterator[Callable[[], Chunk | None]]:
+        """What makes the chunks of one file."""
+        chosen = None if self.part == "all" else self.reader(path).chosen(self.part)
         with open_parquet(path, remote_room(self.memory)) as parquet:
             names = parquet.schema.names
             weight = next((name for name in ("weight", "sample_weight") if name in names), None)
             columns = [_CLASSES, _PROBA, "label", *([] if weight is None else [weight])]
-            start = 0
-            for batch in parquet.batches(self._chunk_rows(parquet), columns):
-                with named(f"rows from {start}"):
-                    sample = self._checked(batch, weight)
-                yield SparseChunk(sample, np.arange(first_row + start, first_row + start + sample.n_samples))
-                start += batch.num_rows
+            start, number = 0, first_row
+            for batch in parquet.batches(max(1, self._chunk_rows(parquet) // n_threads), columns):
+                end = start + batch.num_rows
+                marks = None if chosen is None else chosen[start:end]
+                yield partial(self._made_lists, batch, weight, marks, path, start, number)
+                number += batch.num_rows if marks is None else int(np.count_nonzero(marks))
+                start = end
+
+    def _made_lists(
+        self,
+        batch: Any,
+        weight: str | None,
+        marks: Bools | None,
+        path: FilePath,
+        start: int,
+        number: int,
+    ) -> Chunk | None:
+        """A batch, checked, with its rows' numbers; None if none of them is of the part asked for."""
+        with named(path), named(f"rows from {start}"):
+            sample = self._checked(batch, weight)
+        if sample is not None and marks is not None:
+            sample = sample.take(marks)
+        if sample is None or sample.n_samples == 0:
+            return None
+        return Chunk(sample, np.arange(number, number + sample.n_samples))
 
     def _chunk_rows(self, parquet: OpenParquet) -> int:
         """Rows whose entries fit, going by the mean number of entries."""
         mean = 1 + parquet.mean_length(_CLASSES)
         return max(1, self.chunk_memory // (_BYTES_PER_ENTRY * mean))
 
-    def _checked(self, batch: Any, weight: str | None) -> SparseSample:
+    def _checked(self, batch: Any, weight: str | None) -> Sample | None:
         """Pass a batch through the gate."""
         from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import
 
@@ -92,7 +108,7 @@ class ListFiles(OpenedFiles[SparseChunk]):
             entry = int(np.argmax(outside))
             row = int(np.searchsorted(indptr, entry, side="right")) - 1
             raise ValueError(f"row {row} lists class {ids[entry]}, outside 0..{self.n_classes - 1}")
-        return check_sparse_chunk(
+        return check_chunk(
             _values(batch.column("label"), "label"),
             csr_array((proba, ids, indptr), shape=(batch.num_rows, self.n_classes)),
             remainder=self.remainder,
@@ -107,6 +123,7 @@ def open_lists(
     n_classes: int | None = None,
     remainder: Remainder = "unknown",
     memory: int | str = DEFAULT_MEMORY,
+    part: Part = "all",
 ) -> ListFiles:
     r"""Open Parquet files of lists of classes, to be read in chunks.
 
@@ -120,9 +137,11 @@ def open_lists(
         Number of classes; by default what the first file's metadata say under ``n_classes``, or the number of names
         in the JSON list under ``class_names``. Files that say otherwise are then refused.
     remainder : {"unknown", "spread", "anywhere", "class"}, default "unknown"
-        What is said of the probability that a list leaves over, as for `polycal.sparse.sparse_sample`.
+        What is said of the probability that a list leaves over, as for `smooth_calibration_error`.
     memory : int or str, default "1GiB"
         What may be used in all, in bytes or as text such as "512MiB". At least 512 MiB.
+    part : {"all", "calibration", "evaluation"}
+        Which rows, for files with a boolean column ``evaluation``.
 
     Returns
     -------
@@ -133,17 +152,18 @@ def open_lists(
     >>> import tempfile
     >>> from pathlib import Path
     >>> from scipy.sparse import csr_array
-    >>> import polycal.sparse
     >>> import polycal as pc
-    >>> sample = polycal.sparse.sparse_sample([1, 2], csr_array([[0.0, 0.9, 0.0, 0.05], [0.6, 0.0, 0.3, 0.0]]))
+    >>> from polycal.sparse import sparse_sample
+    >>> sample = sparse_sample([1, 2], csr_array([[0.0, 0.9, 0.0, 0.05], [0.6, 0.0, 0.3, 0.0]]))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pc.write_lists(Path(folder, "top.parquet"), sample)
     ...     files = pc.open_lists(folder)
     ...     files, [chunk.sample for chunk in files]
     (ListFiles(1 files, n_classes=4),
-     [SparseSample(n_samples=2, n_classes=4, n_listed=4, remainder='unknown')])
+     [ListedSample(n_samples=2, n_classes=4, n_listed=4, remainder='unknown')])
     """
     check_choice(remainder, "remainder", REMAINDERS)
+    check_choice(part, "part", PARTS)
     limit = parse_memory(memory)
     paths = find_files(path, (".parquet",))
     if not paths:
@@ -155,7 +175,7 @@ def open_lists(
             raise ValueError(f"{file}: has other class names than {paths[0]}")
     if n_classes is None:
         n_classes = _common_size(paths, schemas)
-    return ListFiles(paths, check_integer(n_classes, "n_classes", minimum=2), names, limit, remainder)
+    return ListFiles(paths, check_integer(n_classes, "n_classes", minimum=2), names, limit, part, remainder)
 
 
 def read_lists(
@@ -163,40 +183,43 @@ def read_lists(
     *,
     n_classes: int | None = None,
     remainder: Remainder = "unknown",
-) -> SparseSample:
+    part: Part = "all",
+) -> ListedSample:
     """Read Parquet files of lists of classes into memory.
 
     Parameters
     ----------
-    path, n_classes, remainder
+    path, n_classes, remainder, part
         As for `open_lists`.
 
     Returns
     -------
-    SparseSample
+    ListedSample
     """
-    files = open_lists(path, n_classes=n_classes, remainder=remainder)
-    parts = [chunk.sample for chunk in files]
+    files = open_lists(path, n_classes=n_classes, remainder=remainder, part=part)
+    parts = [chunk.sample for chunk in files if isinstance(chunk.sample, ListedSample)]
     if not parts:
         raise ValueError(f"{files.paths[0]}: there is no row in these files")
     return joined(parts)
 
 
-def write_lists(path: _typing.Path, sample: SparseSample) -> None:
+def write_lists(path: _typing.Path, sample: ListedSample) -> None:
     """Write lists of classes to a Parquet file, as `open_lists` reads them.
 
     Parameters
     ----------
     path : str or path
         The file to write, on this machine.
-    sample : SparseSample
+    sample : ListedSample
         The lists.
     """
     path = local_path(path, "path")
     pa = pyarrow()
     columns = {
-        _CLASSES: pa.LargeListArray.from_arrays(sample.indptr, sample.indices),
-        _PROBA: pa.LargeListArray.from_arrays(sample.indptr, sample.values),
+        _CLASSES: pa.LargeListArray.from_arrays(
+            sample.indptr.astype(np.int64), sample.indices.astype(np.int64)
+        ),
+        _PROBA: pa.LargeListArray.from_arrays(sample.indptr.astype(np.int64), sample.values),
         "label": pa.array(sample.labels),
     }
     if sample.sample_weight is not None:
@@ -208,6 +231,15 @@ def write_lists(path: _typing.Path, sample: SparseSample) -> None:
     table = pa.table(columns).replace_schema_metadata(metadata)
     with replacing(path) as file:
         pyarrow("parquet").write_table(table, file, write_page_checksum=True)
+
+
+def holds_lists(path: FilePath) -> bool:
+    """Whether a file is a Parquet file of lists of classes, and not one of full predictions."""
+    if path.suffix.lower() != ".parquet":
+        return False
+    with named(path), open_parquet(path) as parquet:
+        schema = parquet.schema
+        return all(name in schema.names and is_list(schema.field(name).type) for name in (_CLASSES, _PROBA))
 
 
 def _schema_of(path: FilePath) -> Any:

@@ -17,7 +17,7 @@ from polycal.io.npz import NpyReader, NpzReader
 from polycal.io.parquet import ParquetReader
 from polycal.io.paths import FilePath, check_path, file_path, local_path
 from polycal.io.reader import PARTS, Part, RawPredictions, Reader, check_evaluation, rows_of_part
-from polycal.sample import Sample
+from polycal.sample import Remainder, Sample
 from polycal.storage.archive import open_npy
 from polycal.storage.atomic import check_writable
 from polycal.storage.damage import DEFAULT_MAX_BYTES, check_file, named
@@ -32,7 +32,12 @@ FORMATS: dict[str, type[Reader]] = {
 
 
 def read_predictions(
-    path: _typing.Path, *, labels: Any = None, part: Part = "all", max_bytes: int = DEFAULT_MAX_BYTES
+    path: _typing.Path,
+    *,
+    labels: Any = None,
+    part: Part = "all",
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    remainder: Remainder = "unknown",
 ) -> Sample:
     r"""Read predictions with their labels from a file, and validate them.
 
@@ -59,6 +64,9 @@ def read_predictions(
     max_bytes : int
         Refuse a file that claims to unpack to more than this. By default 16 GiB, or three quarters of the memory where
         that is less.
+    remainder : {"unknown", "spread", "anywhere", "class"}
+        For a Parquet file of lists of classes, see `open_lists`: what is said of the rest, see
+        `smooth_calibration_error`.
 
     Returns
     -------
@@ -86,7 +94,12 @@ def read_predictions(
     >>> sample.class_names, sample.labels
     (('cat', 'dog'), array([0, 1]))
     """
+    from polycal.io.lists import holds_lists, read_lists  # noqa: PLC0415 - they are read as predictions too
+
     check_choice(part, "part", PARTS)
+    check_path(file_path(path))
+    if labels is None and holds_lists(file_path(path)):
+        return read_lists(path, part=part, remainder=remainder)
     file, reader, raw = _read(path, max_bytes)
     with named(file):
         sample = check_sample(

@@ -5,9 +5,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from polycal._typing import Float64s, Ints
+from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal._validation import check_sample, check_subset
-from polycal.sample import Question, ask
+from polycal.sample import Question, Remainder, ask
 from polycal.storage.rules import Array, expect
 from polycal.storage.saved import Checked
 
@@ -120,6 +120,26 @@ class SmoothCurve:
         return f"SmoothCurve(value={self.value:.6g}, n_samples={self.predicted.size}, question={self.question!r})"
 
 
+@dataclass(frozen=True)
+class SmoothInterval:
+    """What lists of classes tell about the smooth calibration error of a question.
+
+    Attributes
+    ----------
+    low, high : float
+        The error of the full predictions lies between these.
+    value : float
+        The error if each unknown share fell half into the set, or if nothing is unknown the error itself.
+    unknown : float
+        The mean probability of which it is not known whether it belongs to the set; 0 makes the interval a point.
+    """
+
+    low: float
+    high: float
+    value: float
+    unknown: float
+
+
 def smooth_calibration_error(
     y_true: Any,
     y_proba: Any,
@@ -128,7 +148,8 @@ def smooth_calibration_error(
     sample_weight: Any = None,
     class_names: Any = None,
     from_logits: bool = False,
-) -> float:
+    remainder: Remainder = "unknown",
+) -> float | SmoothInterval:
     r"""Compute the exact smooth calibration error of the question "is the label in `subset`?".
 
     Answers: by how much can the probability of this event, as predicted, be told from its frequency by a
@@ -139,7 +160,8 @@ def smooth_calibration_error(
     y_true : array-like of shape (n_samples,)
         Class indices, or class names when these are known.
     y_proba : array-like of shape (n_samples, n_classes), or (n_samples,) for two classes
-        Predicted probabilities. String columns of a data frame are the class names.
+        Predicted probabilities. String columns of a data frame are the class names. A SciPy sparse matrix lists some
+        classes of each row: its stored entries, which sum to at most 1.
     subset : list of class indices or names, optional
         The classes that count as "yes". By default class 1 for two classes, and with more classes the
         question of confidence: "is the most likely class right?".
@@ -147,10 +169,15 @@ def smooth_calibration_error(
     class_names : list of str, optional
     from_logits : bool, default False
         Whether `y_proba` holds logits, to be put through a softmax.
+    remainder : {"unknown", "spread", "anywhere", "class"}, default "unknown"
+        For lists: what is said of the probability that a row leaves over. "unknown": the lists hold the most likely
+        classes, so no other class has more than the least of them. "spread": all other classes have equal shares.
+        "anywhere": nothing; other classes may even be more likely than listed ones. "class": it is the probability of
+        one more class, ``n_classes``, which stands for "not listed"; a label that is not listed counts as it.
 
     Returns
     -------
-    float
+    float, or for lists SmoothInterval
 
     See Also
     --------
@@ -167,6 +194,21 @@ def smooth_calibration_error(
     bins, no bandwidth), by one bounded isotonic L1 regression. Cost: a sort, then :math:`O(n \log n)` in one
     pass. Bias: upwards, of order :math:`n^{-1/2}`; a perfectly calibrated predictor does not read 0.
 
+    Lists are never made dense. The interval is a point with "spread" and with "class", where nothing is unknown (the
+    set T then means "the label is one of T, and is listed", a function of the prediction like others). Otherwise u is
+    known to lie in an interval [a, b]: the rest falls inside or outside, as far as there are classes not listed on
+    either side and (with "unknown") none of them has more than the least class listed. Below, for any
+    :math:`\varphi`, :math:`\mathrm{smCE} \ge \mathbb{E} \min_{a \le u \le b} (y - u)\,\varphi(u)`; those tried are the
+    best ones for all u at the middles, at a and at b, and the constants. Above, for any reference :math:`u_0` within
+    the intervals,
+
+    .. math:: |(y - u)\,\varphi(u) - (y - u_0)\,\varphi(u_0)| \le |u - u_0|\,(1 + |y - u_0|),
+
+    and the error is at most the mean of :math:`|y - u|`; the least of these bounds over the same three references is
+    taken. The interval is safe for every way of completing the lists, not the tightest possible. Where several
+    :math:`\varphi` are best, rounding decides which is tried, so that the lower end may depend on the order of rows.
+    Cost: O(listed entries) and three sorts.
+
     References
     ----------
     .. [1] Gopalan, Hu and Rothblum (2024), "On Computationally Efficient Multi-Class Calibration".
@@ -177,11 +219,22 @@ def smooth_calibration_error(
     >>> y_proba = [[0.2, 0.3, 0.5], [0.2, 0.3, 0.5], [0.7, 0.2, 0.1], [0.7, 0.2, 0.1]]
     >>> round(pc.smooth_calibration_error([2, 2, 0, 1], y_proba, subset=[0, 1]), 6)
     0.22
+    >>> from scipy.sparse import csr_array
+    >>> top = csr_array([[0.0, 0.9, 0.0, 0.05], [0.6, 0.0, 0.3, 0.0]])
+    >>> found = pc.smooth_calibration_error([1, 2], top, subset=[0, 1])
+    >>> round(found.low, 3), round(found.high, 3), round(found.unknown, 3)
+    (0.265, 0.353, 0.075)
     """
     sample = check_sample(
-        y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        class_names=class_names,
+        from_logits=from_logits,
+        remainder=remainder,
     )
-    return smooth_error(ask(sample, check_subset(subset, sample)))
+    question = ask(sample, check_subset(subset, sample))
+    return smooth_interval(question)[0] if sample.is_listed else smooth_error(question)
 
 
 def smooth_calibration_curve(
@@ -230,6 +283,95 @@ def smooth_error(question: Question) -> float:
 def smooth_curve(question: Question) -> SmoothCurve:
     """The exact smooth calibration error of a question, with its witness and curves."""
     return _curve(*_sorted_cumulative(question), question.text)
+
+
+_ALWAYS = LipschitzFunction(np.array([0.0, 1.0]), np.array([1.0, 1.0]))
+_NEVER = LipschitzFunction(np.array([0.0, 1.0]), np.array([-1.0, -1.0]))
+
+
+def smooth_interval(question: Question) -> tuple[SmoothInterval, LipschitzFunction]:
+    """The error of a question as far as it is known, and the weight function that shows its lower end."""
+    curve = smooth_curve(question)
+    if question.low is None:
+        return SmoothInterval(curve.value, curve.value, curve.value, 0.0), curve.phi
+    (low, high), hits, middle = question.ranges, question.hits, question.predicted
+    mass = np.ones(hits.size) if question.weight is None else question.weight
+    mass = mass / mass.sum()
+    ends = [smooth_curve(Question(end, hits, question.weight, "")) for end in (low, high)]
+    phis = [curve.phi, *(end.phi for end in ends), _ALWAYS, _NEVER]
+    floors = [float(mass @ least_gains(phi, hits, low, high)) for phi in phis]
+    best = int(np.argmax(floors))
+    references = [(curve.value, middle), (ends[0].value, low), (ends[1].value, high)]
+    ceilings = [value + float(mass @ largest_change(at, hits, low, high)) for value, at in references]
+    ceilings.append(float(mass @ np.maximum(np.abs(hits - low), np.abs(hits - high))))
+    interval = SmoothInterval(max(0.0, floors[best]), min(ceilings), curve.value, float(mass @ (high - low)))
+    return interval, phis[best]
+
+
+def largest_change(at: Floats, hits: Bools, low: Floats, high: Floats) -> Float64s:
+    """How much ``(y - u) phi(u)`` can differ from its value at a reference, whatever phi."""
+    change: Float64s = np.maximum(high - at, at - low) * (1.0 + np.abs(hits - at))
+    return change
+
+
+def least_gains(phi: ScalarFunction, hits: Bools, low: Float64s, high: Float64s) -> Float64s:
+    """``min (hit - u) phi(u)`` over u in [low, high], for each row.
+
+    Between two knots this is a quadratic: its least value is at an end or at the vertex. Of the pieces that lie
+    wholly in an interval the least is looked up; the two at its ends are cut.
+    """
+    edges, heights, slopes = _pieces(phi)
+    first = np.searchsorted(edges, low, side="left") - 1
+    last = np.searchsorted(edges, high, side="right") - 1
+    target = hits.astype(np.float64)
+    left_end = np.minimum(high, edges[first + 1])
+    right_start = np.maximum(low, edges[last])
+    start_height = heights[first] + slopes[first] * (low - edges[first])
+    least = _least_of_piece(target, low, left_end, start_height, slopes[first])
+    end_height = heights[last] + slopes[last] * (right_start - edges[last])
+    least = np.minimum(least, _least_of_piece(target, right_start, high, end_height, slopes[last]))
+    for outcome in (False, True):
+        whole = _least_of_piece(np.full(slopes.size, float(outcome)), edges[:-1], edges[1:], heights, slopes)
+        rows = np.flatnonzero((hits == outcome) & (last - first > 1))
+        least[rows] = np.minimum(least[rows], _range_minimum(whole, first[rows] + 1, last[rows] - 1))
+    return least
+
+
+def _pieces(phi: ScalarFunction) -> tuple[Float64s, Float64s, Float64s]:
+    """Edges of the linear pieces of phi, from below 0 to above 1; its height at the start of each, and its slope."""
+    if not isinstance(phi, LipschitzFunction):
+        return np.concatenate([[-1.0], phi.knots, [2.0]]), phi.heights, np.zeros(phi.heights.size)
+    plain = phi.simplified()
+    edges = np.concatenate([[min(-1.0, plain.knots[0] - 1)], plain.knots, [max(2.0, plain.knots[-1] + 1)]])
+    heights = np.concatenate([plain.heights[:1], plain.heights, plain.heights[-1:]])
+    return edges, heights[:-1], np.diff(heights) / np.diff(edges)
+
+
+def _least_of_piece(
+    target: Float64s, start: Float64s, end: Float64s, height: Float64s, slope: Float64s
+) -> Float64s:
+    """The least of ``(target - u) (height + slope (u - start))`` for u from start to end."""
+    falls = slope < 0
+    vertex = (target + start - height / np.where(falls, slope, 1.0)) / 2.0
+    vertex = np.where(falls, np.clip(vertex, start, end), start)
+    values = [(target - u) * (height + slope * (u - start)) for u in (start, vertex, end)]
+    least: Float64s = np.minimum.reduce(values)
+    return least
+
+
+def _range_minimum(values: Float64s, first: Ints, last: Ints) -> Float64s:
+    """The least of ``values[first:last + 1]`` for each pair: minima over powers of two, two of which cover a range."""
+    tables = [values]
+    while 2 ** len(tables) <= values.size:
+        half = 2 ** (len(tables) - 1)
+        tables.append(np.minimum(tables[-1][:-half], tables[-1][half:]))
+    least = np.empty(first.size)
+    level = np.log2(last - first + 1).astype(np.int64)
+    for power in np.unique(level):
+        rows = level == power
+        table = tables[power]
+        least[rows] = np.minimum(table[first[rows]], table[last[rows] + 1 - 2**power])
+    return least
 
 
 def projected_curve(values: Float64s, residual: Float64s) -> SmoothCurve:

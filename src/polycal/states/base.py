@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from polycal._typing import Float64s, Ints, Path
 from polycal._validation import agree_names, check_chunk, check_integer, check_same_classes
-from polycal.sample import Sample
+from polycal.sample import Remainder, Sample
 from polycal.storage.model import digest
 from polycal.storage.rules import ClassNames, Real, Whole, expect
 from polycal.storage.saved import Saved, packed, save
@@ -51,6 +51,8 @@ class State(Saved, ABC):
     }
     # Whether the state holds so many rows that threads should take turns at one, instead of a copy for each.
     holds_rows: ClassVar[bool] = False
+    # What is said of the rest of lists, unless an update says otherwise.
+    remainder: Remainder = "unknown"
 
     n_classes: Annotated[int | None, Whole(low=2, optional=True)]
     class_names: Annotated[tuple[str, ...] | None, ClassNames()]
@@ -73,6 +75,7 @@ class State(Saved, ABC):
         class_names: Any = None,
         from_logits: bool = False,
         first_row: int | None = None,
+        remainder: Remainder | None = None,
     ) -> Self:
         """Take in a chunk of rows; a chunk without rows changes nothing.
 
@@ -87,6 +90,8 @@ class State(Saved, ABC):
         first_row : int, optional
             The place of the chunk's first row in the whole data. States that draw rows at random draw by place,
             so that the draw does not depend on the chunks. By default the number of rows seen so far.
+        remainder : {"unknown", "spread", "anywhere", "class"}, default "unknown"
+            For lists of classes, a SciPy sparse matrix: what is said of the rest, see `smooth_calibration_error`.
 
         Returns
         -------
@@ -94,7 +99,12 @@ class State(Saved, ABC):
             The same object.
         """
         sample = check_chunk(
-            y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
+            y_true,
+            y_proba,
+            sample_weight=sample_weight,
+            class_names=class_names,
+            from_logits=from_logits,
+            remainder=self.remainder if remainder is None else remainder,
         )
         start = self.n_samples if first_row is None else check_integer(first_row, "first_row", minimum=0)
         if sample is not None:

@@ -170,7 +170,7 @@ class ReadingState(State):
 
     Notes
     -----
-    `finish` returns a `Reading`. Cost: O(n); memory: four numbers.
+    `finish` returns a `Reading`. Cost: O(n); memory: five numbers.
 
     Examples
     --------
@@ -186,32 +186,31 @@ class ReadingState(State):
     low: Annotated[float, Real(low=-1, high=1)]
     high: Annotated[float, Real(low=-1, high=1)]
     _text: Annotated[str, Text()]
-    _sums: Annotated[Float64s, Array("float64", "3", low=0)]
+    _sums: Annotated[Float64s, Array("float64", "4", low=0)]
 
     def __init__(self, members: Any, low: float, high: float) -> None:
         super().__init__()
         self.members = plain_set(members)
         self.low, self.high = check_real(low, "low", low=-1, high=1), check_real(high, "high", low=-1, high=1)
         self._text = ""
-        # Weight, weighted prediction and weighted "yes" inside the range.
-        self._sums = np.zeros(3)
+        # Weight, weighted prediction, weighted "yes", and weighted half of what lists leave in doubt, inside the range.
+        self._sums = np.zeros(4)
 
     def finish(self) -> Reading:
         """The averages over all rows in the range; NaN if there are none."""
         self._seen()
-        weight, predicted, observed = self._sums
-        if weight > 0:
-            predicted, observed = predicted / weight, observed / weight
-        else:
-            predicted = observed = np.float64("nan")
-        share = float(weight / self.total_weight)
-        return Reading(self._text, max(self.low, 0.0), self.high, float(predicted), float(observed), share)
+        weight, *sums = self._sums.tolist()
+        predicted, observed, doubt = (
+            (total / weight for total in sums) if weight > 0 else (np.nan, np.nan, 0.0)
+        )
+        share = weight / self.total_weight
+        return Reading(self._text, max(self.low, 0.0), self.high, predicted, observed, share, doubt)
 
     def _check_sums(self, n_classes: int) -> None:
         self._open(n_classes)
         most = self.total_weight * (1.0 + 1e-6)
-        weight, predicted, observed = self._sums
-        inside = max(predicted, observed) <= weight * (1.0 + 1e-6)
+        weight, *sums = self._sums
+        inside = max(sums) <= weight * (1.0 + 1e-6)
         expect(weight <= most and inside, "means must be at most 1")
 
     def _open(self, n_classes: int) -> None:
@@ -222,7 +221,8 @@ class ReadingState(State):
         question = self._ask(sample)
         inside = (question.predicted > self.low) & (question.predicted <= self.high)
         w = weight * inside
-        self._sums += [w.sum(), w @ question.predicted, w @ question.hits.astype(np.float64)]
+        low, high = question.ranges
+        self._sums += [w.sum(), w @ question.predicted, w @ question.hits, w @ (high - low) / 2.0]
         self._text = question.text
 
     def _merge(self, other: "ReadingState") -> None:

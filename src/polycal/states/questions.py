@@ -1,14 +1,14 @@
 """The smooth calibration error of questions: exact by sorted runs, or bounded in memory by cells."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal._validation import check_real, class_set
-from polycal.measures.smooth import SmoothCurve, projected_curve, projected_error
-from polycal.sample import Sample, ask_confidence, ask_subset
+from polycal.measures.smooth import SmoothCurve, largest_change, projected_curve, projected_error
+from polycal.sample import Sample, ask_confidence, ask_subset, row_blocks
 from polycal.states.base import State, plain_set
 from polycal.states.sums import Runs
 from polycal.storage.rules import Array, ClassSet, Part, Real, expect
@@ -31,6 +31,11 @@ class QuestionSummary:
         Standard deviation that ``frequency - predicted`` would have if the predictions were calibrated.
     curve : SmoothCurve
         The curves behind `value`.
+    low, high : float
+        The exact error lies between these. Of lists it is that of the full predictions, and `value`, `predicted` and
+        `chance` are those of the middles of what each prediction can be.
+    unknown : float
+        Of lists: the mean probability of which it is not known whether it belongs to the question's classes.
     """
 
     value: float
@@ -39,6 +44,9 @@ class QuestionSummary:
     frequency: float
     chance: float
     curve: SmoothCurve
+    low: float
+    high: float
+    unknown: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +72,57 @@ class CellNoise:
     def draw(self, rng: np.random.Generator) -> float:
         """The smooth error of residuals drawn as normal, with their true variance."""
         return projected_error(self.middles, rng.standard_normal(self.middles.size) * self.scale)
+
+
+@dataclass(eq=False)
+class Doubt(Saved):
+    """What lists hide of several questions, as sums over rows.
+
+    They are the sums of weight times: the length of the interval that the prediction lies in; what leaving its middle
+    changes at most; the least and the negative of the most that the residual can be; the most that its absolute value
+    can be; and 1, because full predictions are not counted here.
+    """
+
+    sums: Annotated[Float64s, Array("float64", "6 n_questions")]
+    role: ClassVar[str] = "part"
+    family: ClassVar[str] = "doubt"
+
+    @classmethod
+    def none(cls, n_questions: int) -> "Doubt":
+        """No rows."""
+        return cls(np.zeros((6, n_questions)))
+
+    def add(self, low: Floats, high: Floats, hits: Bools, weight: Float64s) -> None:
+        """Take in (n, q) ranges of predictions and whether the answers were "yes"."""
+        change = largest_change((low + high) / 2.0, hits, low, high)
+        most = np.maximum(np.abs(hits - low), np.abs(hits - high))
+        parts = high - low, change, hits - high, low - hits, most, np.ones_like(low)
+        self.sums += np.stack([weight @ part for part in parts])
+
+    def check_sums(self, n_questions: int, total_weight: float) -> None:
+        """Refuse sums that no rows of this weight have."""
+        expect(self.sums.shape[1] == n_questions, "there must be sums for each question")
+        within = np.abs(self.sums) <= 2.0 * total_weight * (1.0 + 1e-6)
+        expect(within.all() and (self.sums[[0, 1, 4, 5]] >= 0).all(), "intervals must lie in 0 to 1")
+
+    def applied(self, summary: QuestionSummary, question: int, total_weight: float) -> QuestionSummary:
+        """The summary of a question's middles, with the interval that its error lies in."""
+        unknown, slack, more, less, most, counted = (float(x) for x in self.sums[:, question] / total_weight)
+        if unknown == 0.0:
+            return summary
+        if counted < 1.0 - 1e-9:
+            more, less, most = 0.0, 0.0, 1.0
+        slack += summary.bound
+        low = max(0.0, more, less, summary.value - slack)
+        high = max(low, min(most, summary.value + slack))
+        return replace(summary, low=low, high=high, unknown=unknown)
+
+
+def _summary(
+    curve: SmoothCurve, bound: float, predicted: float, frequency: float, chance: float
+) -> QuestionSummary:
+    low, high = max(0.0, curve.value - bound), curve.value + bound
+    return QuestionSummary(curve.value, bound, predicted, frequency, chance, curve, low, high)
 
 
 @dataclass(eq=False)
@@ -110,7 +169,7 @@ class Cells(Saved):
         curve = projected_curve(used.middles, used.residual)
         predicted, frequency, bound = (float(total) for total in self.totals[question] / total_weight)
         chance = float(np.sqrt(self.cells[question, :, 1].sum())) / total_weight
-        return QuestionSummary(curve.value, bound, predicted, frequency, chance, curve)
+        return _summary(curve, bound, predicted, frequency, chance)
 
     def noise(self, question: int, total_weight: float, n_draws: int, rng: np.random.Generator) -> Float64s:
         """Errors that right predictions would have shown."""
@@ -163,6 +222,10 @@ class QuestionState(State):
 
     Cost: exact, a sort of each chunk and O(n log n) in all; compacted, O(n) and 2/h numbers.
 
+    Chunks may be lists of classes, which are never made dense. What `smooth_calibration_error` says of lists needs all
+    rows at once; of it, the bounds for references at the middles, for constant weight functions and for the mean of
+    :math:`|y - u|` are left here, which are sums. So the interval is a little wider.
+
     Examples
     --------
     >>> import polycal as pc
@@ -177,6 +240,7 @@ class QuestionState(State):
     resolution: Annotated[float, Real(low=0, high=0.5)]
     _runs: Annotated[Runs, Part((Runs,))]
     _cells: Annotated[Cells, Part((Cells,))]
+    _doubt: Annotated[Doubt, Part((Doubt,))]
 
     def __init__(self, subset: Any = None, *, resolution: float = 0.0, class_names: Any = None) -> None:
         super().__init__()
@@ -186,10 +250,15 @@ class QuestionState(State):
         self.class_names = None if class_names is None else tuple(map(str, class_names))
         self._cells = Cells.empty(0, 0)
         self._runs = Runs(1, np.zeros((4, 0)))
+        self._doubt = Doubt.none(1)
 
     def finish(self) -> QuestionSummary:
         """The question's error and averages over all rows."""
         self._seen()
+        return self._doubt.applied(self._middles(), 0, self.total_weight)
+
+    def _middles(self) -> QuestionSummary:
+        """The summary of the predictions, or of the middles of what they can be."""
         if self.resolution > 0:
             return self._cells.summary(0, self.total_weight)
         predicted, weight, hits, square = self._runs.whole()
@@ -197,7 +266,7 @@ class QuestionState(State):
         curve = projected_curve(predicted, (hits - weight * predicted) / total)
         chance = float(np.sqrt(square @ (predicted * (1.0 - predicted)))) / total
         mean, frequency = float(weight @ predicted) / total, float(hits.sum()) / total
-        return QuestionSummary(curve.value, 0.0, mean, frequency, chance, curve)
+        return _summary(curve, 0.0, mean, frequency, chance)
 
     def noise(self, n_draws: int, seed: int = 0) -> Float64s:
         """Errors that right predictions would have shown (compacted only), with normal residuals."""
@@ -212,6 +281,7 @@ class QuestionState(State):
     def _check_sums(self, n_classes: int) -> None:
         self._place(n_classes)
         self._cells.check_sums(1, self.resolution, self.total_weight)
+        self._doubt.check_sums(1, self.total_weight)
         expect(self._runs.n_keys == 1, "predictions must be the only key")
         predicted, weight, hits, square = self._runs.check_columns(4)
         expect(
@@ -245,8 +315,12 @@ class QuestionState(State):
             self._cells.add(question.predicted[:, None], ~question.hits, weight)
         else:
             self._runs.add(np.stack([question.predicted, weight, weight * question.hits, weight**2]))
+        if sample.is_listed:
+            low, high = (end[:, None] for end in question.ranges)
+            self._doubt.add(low, high, question.hits[:, None], weight)
 
     def _merge(self, other: "QuestionState") -> None:
+        self._doubt.sums += other._doubt.sums
         self._runs.merge(other._runs)
         self._cells.merge(other._cells)
 
@@ -258,6 +332,8 @@ class ClassesState(State):
     ----------
     resolution : float, default 1/1024
         Width of the cells.
+    classes : list of int, optional
+        The classes to follow, by default all: of lists with many classes, those that matter (see `likely_classes`).
 
     Notes
     -----
@@ -276,12 +352,16 @@ class ClassesState(State):
     family: ClassVar[str] = "classes"
 
     resolution: Annotated[float, Real(low=1e-6, high=0.5)]
+    classes: Annotated[list[int] | None, ClassSet()]
     _cells: Annotated[Cells, Part((Cells,))]
+    _doubt: Annotated[Doubt, Part((Doubt,))]
 
-    def __init__(self, *, resolution: float = 1.0 / 1024.0) -> None:
+    def __init__(self, *, resolution: float = 1.0 / 1024.0, classes: Any = None) -> None:
         super().__init__()
         self.resolution = check_real(resolution, "resolution", low=1e-6, high=0.5)
+        self.classes = plain_set(classes)
         self._cells = Cells.empty(0, self._n_cells)
+        self._doubt = Doubt.none(0)
 
     @property
     def _n_cells(self) -> int:
@@ -289,23 +369,53 @@ class ClassesState(State):
 
     def finish(self) -> tuple[QuestionSummary, ...]:
         """The error and averages of each class over all rows."""
-        n_classes = self._seen()
-        return tuple(self._cells.summary(c, self.total_weight) for c in range(n_classes))
+        self._seen()
+        total = self.total_weight
+        return tuple(
+            self._doubt.applied(self._cells.summary(c, total), c, total) for c in range(self._n_followed)
+        )
 
     def noise(self, n_draws: int, seed: int = 0) -> Float64s:
         """Errors that right predictions would have shown: (n_classes, n_draws), with independent normal residuals."""
         rng = np.random.default_rng(seed)
-        rows = [self._cells.noise(c, self.total_weight, n_draws, rng) for c in range(self._seen())]
+        self._seen()
+        rows = [self._cells.noise(c, self.total_weight, n_draws, rng) for c in range(self._n_followed)]
         return np.array(rows)
 
     def _check_sums(self, n_classes: int) -> None:
-        self._cells.check_sums(n_classes, self.resolution, self.total_weight)
+        n_followed = self._followed(n_classes).size
+        self._cells.check_sums(n_followed, self.resolution, self.total_weight)
+        self._doubt.check_sums(n_followed, self.total_weight)
+
+    def _followed(self, n_classes: int) -> Ints:
+        """The classes followed, in increasing order."""
+        if self.classes is None:
+            return np.arange(n_classes)
+        return class_set(self.classes, n_classes, self.class_names, "classes")
+
+    @property
+    def _n_followed(self) -> int:
+        return int(self._cells.cells.shape[0])
 
     def _open(self, n_classes: int) -> None:
-        self._cells = Cells.empty(n_classes, self._n_cells)
+        n_followed = self._followed(n_classes).size
+        self._cells = Cells.empty(n_followed, self._n_cells)
+        self._doubt = Doubt.none(n_followed)
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
-        self._cells.add(sample.proba, sample.labels, weight)
+        if self.classes is None and not sample.is_listed:
+            self._cells.add(sample.proba, sample.labels, weight)
+            return
+        classes = self._followed(sample.n_classes)
+        for block in row_blocks(sample.n_samples, 8 * classes.size):
+            part = sample.take(block)
+            low, high = part.class_ranges(classes)
+            hits = part.labels[:, None] == classes
+            answer = np.where(hits.any(axis=1), hits.argmax(axis=1), classes.size)
+            self._cells.add((low + high) / 2.0, answer, weight[block])
+            if sample.is_listed:
+                self._doubt.add(low, high, hits, weight[block])
 
     def _merge(self, other: "ClassesState") -> None:
+        self._doubt.sums += other._doubt.sums
         self._cells.merge(other._cells)

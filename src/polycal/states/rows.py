@@ -1,5 +1,6 @@
 """Random rows that do not depend on how the data came: the sketch."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
@@ -8,9 +9,11 @@ from numpy.typing import NDArray
 
 from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_integer, check_seed
+from polycal._validation.lists import REMAINDERS
+from polycal.listed import ListedSample, csr, joined
 from polycal.sample import Sample
 from polycal.states.base import State
-from polycal.storage.rules import Array, Part, Rows, Sizes, Whole, expect
+from polycal.storage.rules import ROW_SUM, Array, Part, Rows, Sizes, Whole, expect
 from polycal.storage.saved import Saved
 
 Keys = NDArray[np.uint64]
@@ -52,11 +55,12 @@ class KeyedRows(NamedTuple):
         for mine, new in zip(self, rows, strict=True):
             mine[places] = new
 
-    def sample(self, class_names: tuple[str, ...] | None) -> Sample:
-        """The rows as a sample in the order of their keys, without weights if all are 1."""
-        rows = self.take(np.argsort(self.keys))
-        weight = None if (rows.weight == 1.0).all() else rows.weight
-        return Sample(np.ascontiguousarray(rows.proba), rows.labels, weight, class_names)
+    def sample(self) -> Sample:
+        """Without the keys."""
+        return Sample(self.proba, self.labels, self.weight)
+
+
+_NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 
 
 class BottomRows(Saved):
@@ -74,40 +78,53 @@ class BottomRows(Saved):
         self._used = 0 if rows is None else rows.keys.size
 
     @property
-    def rows(self) -> KeyedRows | None:
-        """The rows kept, in no order; None if none was ever seen."""
-        return None if self._room is None else self._room.take(slice(0, self._used))
+    def keys(self) -> Keys:
+        """Of the rows kept."""
+        return _NO_KEYS if self._room is None else self._room.keys[: self._used]
 
-    def admit(self, new: KeyedRows) -> KeyedRows:
-        """Take in rows; returns those that are not, or no longer, among the smallest."""
+    @property
+    def rows(self) -> Sample | None:
+        """The rows kept, in no order and with weights; None if none was ever seen."""
+        rows = self._keyed()
+        return None if rows is None else rows.sample()
+
+    def admit(self, rows: Sample, keys: Keys) -> Sample:
+        """Take in rows with weights; returns those that are not, or no longer, among the smallest."""
+        if rows.is_listed or rows.sample_weight is None:
+            raise TypeError("lists of classes and full predictions cannot be kept together.")
+        new = KeyedRows(rows.proba, rows.labels, rows.sample_weight, keys)
         room = self._grown(new)
         n_fitting = min(self.size - self._used, new.keys.size)
         room.put(slice(self._used, self._used + n_fitting), new.take(slice(0, n_fitting)))
         self._used += n_fitting
-        return self._exchanged(room, new.take(slice(n_fitting, None)))
+        return self._exchanged(room, new.take(slice(n_fitting, None))).sample()
 
     def below(self, keys: Keys) -> Ints:
         """Which of these keys might be admitted."""
-        if self._room is None or self._used < self.size:
+        if self._used < self.size:
             return np.arange(keys.size)
-        return np.flatnonzero(keys < self._room.keys[: self._used].max(initial=0))
+        return np.flatnonzero(keys < self.keys.max(initial=0))
 
     def check_rows(self, size: int, n_classes: int) -> None:
         """Refuse another size, and rows that are not of so many classes."""
         expect(self.size == size, "rows must be kept up to the number asked for")
-        if self.rows is not None:
+        rows = self._keyed()
+        if rows is not None:
             expect(self._used <= size, "no more rows must be kept than asked for")
             sizes = Sizes(SimpleNamespace(n_classes=n_classes))
             for name, rule in _ROW_RULES.items():
-                rule.check(getattr(self.rows, name), name, sizes)
+                rule.check(getattr(rows, name), name, sizes)
 
     def _saved_values(self) -> dict[str, Any]:
-        return {"size": self.size, "rows": self.rows}
+        return {"size": self.size, "rows": self._keyed()}
 
     @classmethod
     def _rebuilt(cls, values: dict[str, Any]) -> Self:
         size, rows = values["size"], values["rows"]
         return cls(size, None if rows is None else KeyedRows(*rows))
+
+    def _keyed(self) -> KeyedRows | None:
+        return None if self._room is None else self._room.take(slice(0, self._used))
 
     def _grown(self, new: KeyedRows) -> KeyedRows:
         """The room, with space for more rows as far as the size allows; twice what it was, if it must grow."""
@@ -137,6 +154,96 @@ class BottomRows(Saved):
         return out
 
 
+class BottomLists(Saved):
+    """The same for lists, which are joined anew when some are admitted."""
+
+    role: ClassVar[str] = "part"
+    family: ClassVar[str] = "keyed-lists"
+
+    size: Annotated[int, Whole()]
+
+    def __init__(self, size: int, rows: ListedSample | None = None, keys: Keys = _NO_KEYS) -> None:
+        self.size, self.rows, self.keys = size, rows, keys
+
+    def admit(self, rows: Sample, keys: Keys) -> Sample:
+        """Take in rows with weights; returns those that are not, or no longer, among the smallest."""
+        if not isinstance(rows, ListedSample):
+            raise TypeError("lists of classes and full predictions cannot be kept together.")
+        both = rows if self.rows is None else joined([self.rows, rows])
+        keys = np.concatenate([self.keys, keys])
+        kept = np.ones(keys.size, dtype=np.bool_)
+        if keys.size > self.size:
+            kept[np.argpartition(keys, self.size)[self.size :]] = False
+        self.rows, self.keys = both.take(kept), keys[kept]
+        return both.take(~kept)
+
+    def below(self, keys: Keys) -> Ints:
+        """Which of these keys might be admitted."""
+        if self.keys.size < self.size:
+            return np.arange(keys.size)
+        return np.flatnonzero(keys < self.keys.max(initial=0))
+
+    def check_rows(self, size: int, n_classes: int) -> None:
+        """Refuse another size, and rows that are not of so many classes."""
+        expect(self.size == size, "rows must be kept up to the number asked for")
+        if self.rows is not None:
+            expect(self.keys.size <= size, "no more rows must be kept than asked for")
+            expect(self.rows.n_classes == n_classes, "the rows must be of the same classes")
+
+    def _saved_values(self) -> dict[str, Any]:
+        if self.rows is None:
+            return {"size": self.size, "rows": None}
+        fields: dict[str, Any] = {
+            name: np.asarray(getattr(self.rows, name), dtype=np.int64) for name in ("indptr", "indices")
+        }
+        fields |= {name: getattr(self.rows, name) for name in ("values", "rest", "labels")}
+        fields |= {"weight": self.rows.sample_weight, "keys": self.keys}
+        told = {"n_classes": self.rows.n_classes, "remainder": self.rows.remainder}
+        return {"size": self.size, "rows": fields | told}
+
+    @classmethod
+    def _rebuilt(cls, values: dict[str, Any]) -> Self:
+        size, rows = values["size"], values["rows"]
+        return cls(size) if rows is None else cls(size, _lists_of(rows), rows["keys"])
+
+
+Bottom = BottomRows | BottomLists
+
+
+def _lists_of(fields: dict[str, Any]) -> ListedSample:
+    """Lists from what was saved of them, which is not trusted."""
+    Whole(low=2).check(fields["n_classes"], "n_classes", Sizes(None))
+    expect(fields["remainder"] in REMAINDERS, "the remainder must be one of those known")
+    sizes = Sizes(SimpleNamespace(n_classes=fields["n_classes"]))
+    for name, rule in _LIST_RULES.items():
+        rule.check(fields[name], name, sizes)
+    indptr, indices, values = fields["indptr"], fields["indices"], fields["values"]
+    bounds = np.diff(indptr)
+    expect(
+        indptr[0] == 0 and indptr[-1] == indices.size and (bounds >= 0).all(), "lists must follow each other"
+    )
+    rows = np.repeat(np.arange(bounds.size), bounds)
+    expect(((np.diff(indices) > 0) | (np.diff(rows) > 0)).all(), "classes must increase in each list")
+    total = fields["rest"] + np.bincount(rows, weights=values, minlength=bounds.size)
+    expect((np.abs(total - 1.0) <= ROW_SUM).all(), "lists and what they leave over must sum to 1")
+    return ListedSample(
+        csr(indptr, indices, values, fields["n_classes"]),
+        fields["labels"],
+        fields["weight"],
+        rest=fields["rest"],
+        remainder=fields["remainder"],
+    )
+
+
+_LIST_RULES = {
+    "keys": Array("uint64", "n_rows", low=0, high=np.inf),
+    "indptr": Array("int64", "n_rows+1", low=0),
+    "indices": Array("int64", "n_listed", low=0, below="n_classes"),
+    "values": Array("float64", "n_listed", low=0, high=1.0 + ROW_SUM),
+    "rest": Array("float64", "n_rows", low=0, high=1),
+    "labels": Array("int64", "n_rows", low=0, below="n_classes"),
+    "weight": Array("float64", "n_rows", low=0),
+}
 _ROW_RULES = {
     "proba": Rows("floats", "n_rows n_classes"),
     "labels": Array("int64", "n_rows", low=0, below="n_classes"),
@@ -172,8 +279,8 @@ class SketchState(State):
     -----
     Every row gets a random key that depends on its place in the data and the seed, and the rows with the smallest
     keys are kept. So the sample does not depend on how rows were cut into chunks, if each `update` is told its
-    ``first_row``. `finish` returns a `Sample`; searches that need many passes run on it. Cost: O(n) and the
-    rows kept.
+    ``first_row``. `finish` returns a `Sample`, of lists a `ListedSample`; searches that need many passes run on it.
+    Cost: O(n) and the rows kept.
 
     Examples
     --------
@@ -188,7 +295,7 @@ class SketchState(State):
 
     size: Annotated[int, Whole(low=1)]
     random_state: Annotated[int, Whole()]
-    _kept: Annotated[BottomRows, Part((BottomRows,))]
+    _kept: Annotated[Bottom, Part((BottomRows, BottomLists))]
 
     def __init__(self, size: int, *, random_state: int = 0) -> None:
         super().__init__()
@@ -197,22 +304,33 @@ class SketchState(State):
         self._kept = BottomRows(size)
 
     def finish(self) -> Sample:
-        """The rows kept, in random order."""
+        """The rows kept, in random order, without weights if all are 1."""
         self._seen()
-        if self._kept.rows is None:
+        rows = self._kept.rows
+        if rows is None:
             raise ValueError("the state has seen no row of positive weight; update it first.")
-        return self._kept.rows.sample(self.class_names)
+        rows = rows.take(np.argsort(self._kept.keys))
+        plain = rows.sample_weight is None or (rows.sample_weight == 1.0).all()
+        return replace(
+            rows, sample_weight=None if plain else rows.sample_weight, class_names=self.class_names
+        )
 
     def _check_sums(self, n_classes: int) -> None:
         self._kept.check_rows(self.size, n_classes)
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:
+        if self._kept.rows is None and sample.is_listed:
+            self._kept = BottomLists(self.size)
         keys = row_keys(rows, self.random_state, _PURPOSE)
         chosen = self._kept.below(keys)
         chosen = chosen[weight[chosen] > 0]
-        chunk = KeyedRows(sample.proba, sample.labels, weight, keys)
-        self._kept.admit(chunk if chosen.size == keys.size else chunk.take(chosen))
+        part = sample if chosen.size == keys.size else sample.take(chosen)
+        self._kept.admit(replace(part, sample_weight=weight[chosen]), keys[chosen])
 
     def _merge(self, other: "SketchState") -> None:
-        if other._kept.rows is not None:
-            self._kept.admit(other._kept.rows)
+        rows = other._kept.rows
+        if rows is None:
+            return
+        if self._kept.rows is None:
+            self._kept = type(other._kept)(self.size)
+        self._kept.admit(rows, other._kept.keys)

@@ -9,8 +9,8 @@ import numpy as np
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_integer
 from polycal.measures.binned import Norm, ReliabilityCurve
-from polycal.measures.scores import SCORES, score_sums
-from polycal.sample import Sample, subset_words, top_class
+from polycal.measures.scores import SCORES, named_scores, score_sums
+from polycal.sample import Sample, refuse_lists, subset_words
 from polycal.states.base import State
 from polycal.storage.rules import Array, Sizes, Whole, expect
 from polycal.storage.saved import Saved
@@ -104,21 +104,23 @@ class ScoreState(State):
 
     family: ClassVar[str] = "scores"
 
-    _sums: Annotated[Float64s, Array("float64", str(len(SCORES)), low=0)]
+    _sums: Annotated[Float64s, Array("float64", f"2 {len(SCORES)}", low=0)]
 
     def __init__(self) -> None:
         super().__init__()
-        self._sums = np.zeros(len(SCORES))
+        # The least and the most that they can be, which lists may leave apart.
+        self._sums = np.zeros((2, len(SCORES)))
 
     def finish(self) -> dict[str, float]:
-        """The weighted means over all rows."""
+        """The weighted means over all rows; of lists as `measures.scores.named_scores` says."""
         self._seen()
-        return {name: float(s / self.total_weight) for name, s in zip(SCORES, self._sums, strict=True)}
+        return named_scores(self._sums / self.total_weight)
 
     def _check_sums(self, n_classes: int) -> None:  # noqa: ARG002 - scores do not depend on it
-        right, squared, _ = self._sums
+        right, squared, _ = self._sums.max(axis=0)
         most = self.total_weight * (1.0 + 1e-6)
         expect(right <= most and squared <= 2.0 * most, "scores must be at most 1 or 2 for each row")
+        expect((self._sums[0] <= self._sums[1]).all(), "the least of a score must be at most the most")
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
         self._sums += score_sums(sample, weight)
@@ -211,7 +213,8 @@ class BinnedState(State):
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
         from polycal._compiled.states import add_to_bins  # noqa: PLC0415 - imports numba
 
-        top, confidence = top_class(sample)
+        refuse_lists(sample, "BinnedState")
+        top, confidence = sample.top_class()
         add_to_bins(confidence[:, None], top != sample.labels, weight, self._edges, self._table[:1])
         add_to_bins(sample.proba, sample.labels, weight, self._edges, self._table[1:])
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[Any]]
@@ -10,16 +11,20 @@ Tree = dict[str, Any]
 # Arrays that became the fields of a part.
 _CELLS = {"is": "part/cells", "cells": {"array": "cells"}, "totals": {"array": "totals"}}
 _LISTS = {"is": "part/lists", "columns": {"array": "columns"}, "points": {"array": "points"}}
+_SUMS = {"is": "part/landmark-sums", "matrix": {"array": "matrix"}, "absolute": {"array": "absolute"}}
+_RUNS = {"is": "part/runs", "n_keys": 1, "run": {"array": "run"}}
+_DOUBT = {"is": "part/doubt", "sums": {"array": "doubt"}}
 # By family: the part's name, and what it is made of.
 _PARTS: dict[str, dict[str, Tree]] = {
-    "state/question": {"cells": _CELLS, "runs": {"is": "part/runs", "n_keys": 1, "run": {"array": "run"}}},
-    "state/classes": {"cells": _CELLS},
-    "state/truncated": {"cells": _CELLS},
+    "state/question": {"cells": _CELLS, "runs": _RUNS, "doubt": _DOUBT},
+    "state/classes": {"cells": _CELLS, "doubt": _DOUBT},
+    "state/truncated": {"cells": _CELLS, "runs": _RUNS, "doubt": _DOUBT},
     "state/certificate": {"tally": {"is": "part/runs", "n_keys": 2, "run": {"array": "tally"}}},
     "state/kernel": {
-        "sums": {"is": "part/landmark-sums", "matrix": {"array": "matrix"}, "absolute": {"array": "absolute"}}
+        "sums": _SUMS,
+        "landmarks": {"is": "part/landmarks", "points": {"array": "landmarks"}},
     },
-    "state/truncated-kernel": {"landmarks": _LISTS},
+    "state/truncated-kernel": {"landmarks": _LISTS, "sums": _SUMS},
     "witness/list-kernel": {"landmarks": _LISTS},
 }
 # What a state without rows had made room for.
@@ -33,6 +38,7 @@ def upgraded(role: str, meta: Tree, arrays: Arrays) -> Tree:
     if role == "calibrator":
         return _calibrator(meta, arrays)
     name = f"{role}/{meta['family']}"
+    _extend(name, meta, arrays)
     fields = {key: value for key, value in meta.items() if key not in {"family", "parameters"}}
     fields |= meta.get("parameters", {}) | {key: _value(arrays, key) for key in arrays}
     for part, node in _PARTS.get(name, {}).items():
@@ -49,11 +55,29 @@ def upgraded(role: str, meta: Tree, arrays: Arrays) -> Tree:
             fields["landmarks"]["n_classes"] = fields["n_classes"]
         case "state/truncated-kernel":
             fields["landmarks"]["n_classes"] = int(arrays["absolute"].size) - 1
+            held_back = {"is": "part/keyed-lists", "size": 0, "rows": None}
+            fields |= {"n_held_back": 0, "random_state": 0, "held_back": held_back}
+        case "state/classes":
+            fields["classes"] = None
         case "state/sketch":
             fields["kept"] = _rows(fields, fields["size"])
         case "state/kernel":
             fields["held_back"] = _rows(fields, fields["n_held_back"])
     return {"is": name, **fields}
+
+
+def _extend(name: str, meta: Tree, arrays: Arrays) -> None:
+    """Give sums the room that lists need: what was saved was exact, or had seen lists only."""
+    match name:
+        case "state/scores":
+            arrays["sums"] = np.stack([arrays["sums"], arrays["sums"]])
+        case "state/reading":
+            arrays["sums"] = np.append(arrays["sums"], 0.0)
+        case "state/question" | "state/classes":
+            arrays["doubt"] = np.zeros((6, arrays["cells"].shape[0]))
+        case "state/truncated":
+            arrays["doubt"] = np.append(arrays.pop("sums"), meta["total_weight"])[:, None]
+            arrays["run"] = np.zeros((4, 0))
 
 
 def _value(arrays: Arrays, name: str) -> Any:

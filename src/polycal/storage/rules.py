@@ -15,7 +15,7 @@ import numpy as np
 # single precision: none of them becomes infinite or NaN inside a product of matrices.
 LARGEST = 1e30
 # Rows of half precision sum to 1 up to this.
-_ROW_SUM = 0.05
+ROW_SUM = 0.05
 
 _DTYPES: dict[str, set[Any]] = {
     "float64": {np.dtype(np.float64)},
@@ -200,7 +200,7 @@ class Rows(Array):
     """An array of predictions: rows that sum to 1, or, of ``listed`` probabilities, to at most 1."""
 
     low: float = 0.0
-    high: float = 1.0 + _ROW_SUM
+    high: float = 1.0 + ROW_SUM
     listed: bool = False
 
     def check(self, value: Any, name: str, sizes: Sizes) -> None:
@@ -208,7 +208,7 @@ class Rows(Array):
         super().check(value, name, sizes)
         total = value.sum(axis=-1, dtype=np.float64)
         off = total - 1.0 if self.listed else np.abs(total - 1.0)
-        if (off > _ROW_SUM).any():
+        if (off > ROW_SUM).any():
             raise ValueError(f"{name} must hold rows that sum to 1; one is off by {off.max():g}.")
 
 

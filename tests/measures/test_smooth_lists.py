@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reference_sparse import completed, ragged, spread, truncated
+from tests.reference_lists import completed, ragged, spread, truncated
 from tests.strategies import samples
 
 import polycal as pc
 from polycal import sparse
-from polycal.measures.smooth import LipschitzFunction, StepFunction
-from polycal.sparse._least import least_gains
+from polycal.measures.smooth import LipschitzFunction, StepFunction, least_gains
 
 
 @settings(max_examples=120, deadline=None)

@@ -4,18 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reference_sparse import ragged, spread, truncated
+from tests.reference_lists import ragged, spread, truncated
 from tests.strategies import samples
 
 import polycal as pc
 from polycal import sparse
 from polycal._compiled import subset as kernels
 from polycal._validation import check_sample
-from polycal.families import landscape as dense
-from polycal.sparse import _starts
-from polycal.sparse._landscape import plain_landscape
-from polycal.sparse._shrunken import expected_landscape, shrunken_landscape
-from polycal.sparse.smooth import bounded_error
+from polycal.families import _landscape_lists
+from polycal.families._landscape_lists import plain_landscape, shrunken_landscape
+from polycal.measures.smooth import smooth_interval
+from polycal.sample import ask_subset
 
 
 def full_residual(landscape):
@@ -48,7 +47,7 @@ def test_plain_landscape_is_that_of_the_filled_rows(data, seed):
     rng = np.random.default_rng(seed)
     lists = ragged(proba, rng)
     found = plain_landscape(sparse.sparse_sample(labels, lists, remainder="spread", sample_weight=weight))
-    wanted = dense.plain_landscape(check_sample(labels, spread(lists), sample_weight=weight))
+    wanted = plain_landscape(check_sample(labels, spread(lists), sample_weight=weight))
     np.testing.assert_allclose(full_proba(found), wanted.proba, atol=1e-6)
     np.testing.assert_allclose(full_residual(found), wanted.residual, atol=1e-6)
     member = rng.random(proba.shape[1]) < 0.5
@@ -64,7 +63,7 @@ def test_shrunken_landscape_is_made_by_its_definition(data, seed):
     lists = ragged(proba, np.random.default_rng(seed))
     sample = sparse.sparse_sample(labels, lists, remainder="spread", sample_weight=weight)
     plain = plain_landscape(sample)
-    expected = expected_landscape(sample, plain)
+    expected = plain.expected(sample)
     # What is expected of the labels is a distribution: its residuals cancel in each row.
     np.testing.assert_allclose(full_residual(expected).sum(axis=1), 0, atol=1e-9)
     found = shrunken_landscape(sample)
@@ -89,7 +88,7 @@ def _share(residual, mass):
 
 @pytest.mark.parametrize("few", [4, 1000])
 def test_joint_scores_are_the_extreme_eigenvectors(few, monkeypatch):
-    monkeypatch.setattr(_starts, "_FEW_CLASSES", few)
+    monkeypatch.setattr(_landscape_lists, "_FEW_CLASSES", few)
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.full(30, 0.3), 200)
     sample = sparse.sparse_sample(rng.integers(0, 30, 200), truncated(proba, 6))
@@ -97,7 +96,7 @@ def test_joint_scores_are_the_extreme_eigenvectors(few, monkeypatch):
     joint = full_residual(landscape).T @ full_proba(landscape)
     joint += joint.T
     ends = np.linalg.eigvalsh(joint)[[0, 1, -2, -1]]
-    scores = list(_starts._joint_scores(landscape, rng.uniform(-1, 1, 30)))[::2]
+    scores = landscape.joint_vectors(rng.uniform(-1, 1, 30)).T
     found = [score @ joint @ score for score in scores]
     np.testing.assert_allclose(np.sort(found), ends, rtol=1e-2)
 
@@ -175,12 +174,6 @@ def test_small_sets_and_bad_parameters():
         sparse.find_subset(labels, lists, max_size=0)
     with pytest.raises(ValueError, match="n_starts"):
         sparse.find_subset(labels, lists, n_starts=-1)
-    with pytest.raises(TypeError, match="full predictions"):
-        sparse.certify(
-            pc.estimate_error([0, 1], [0.2, 0.4], pc.Confidence(smooth=True)).witness,
-            [0, 1],
-            truncated(np.eye(2), 1),
-        )
     witness = sparse.find_subset(labels, lists)
     with pytest.raises(ValueError, match="found on 30"):
         sparse.certify(witness, [0], truncated(np.eye(4)[:1], 1))
@@ -197,7 +190,7 @@ def test_the_rest_as_a_class_is_exact_for_full_predictions(data, seed):
     members = np.flatnonzero(rng.random(sample.n_classes) < 0.5)
     if members.size == 0:
         members = np.array([0])
-    interval, phi = bounded_error(sample, members)
+    interval, phi = smooth_interval(ask_subset(sample, members))
     total = 0.0
     for row, mass in enumerate(sample.mass):
         listed = lists.indices[lists.indptr[row] : lists.indptr[row + 1]]

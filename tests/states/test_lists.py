@@ -1,16 +1,21 @@
-"""Truncated predictions: what they tell about a question, and what not."""
+"""States of lists: what they tell about questions, and what not."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from tests.reference_sparse import completed, ragged, spread, truncated
+from tests.reference_lists import completed, ragged, spread, truncated
+from tests.states.catalogue import everything
 from tests.strategies import samples
 
 import polycal as pc
 from polycal import sparse
+from polycal.states.certificate import ReadingState
 from polycal.states.lists import TruncatedQuestionState
+from polycal.states.questions import ClassesState, QuestionState
+from polycal.states.rows import SketchState
+from polycal.states.sums import ScoreState
 
 
 @settings(max_examples=80, deadline=None)
@@ -85,11 +90,79 @@ def test_a_set_of_all_classes_leaves_nothing_unknown():
     )
 
 
+FORMS = [
+    QuestionState,
+    lambda: QuestionState([0, 2]),
+    lambda: QuestionState([0], resolution=0.03),
+    lambda: ClassesState(resolution=0.05),
+    lambda: ClassesState(resolution=0.05, classes=[1, 2]),
+    ScoreState,
+    lambda: ReadingState([0], 0.1, 0.6),
+    lambda: SketchState(5, random_state=3),
+]
+
+
+@pytest.mark.parametrize("make", FORMS)
+@settings(max_examples=25, deadline=None)
+@given(data=samples(min_classes=3))
+def test_complete_lists_are_full_predictions(make, data):
+    labels, proba, weight = data
+    there = make().update(labels, proba, weight)
+    here = make().update(labels, truncated(proba, proba.shape[1]), weight)
+    np.testing.assert_allclose(everything(here), everything(there), atol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=samples(min_classes=3), seed=st.integers(0, 1000))
+def test_classes_and_scores_of_every_completion_lie_in_their_ranges(data, seed):
+    labels, proba, weight = data
+    rng = np.random.default_rng(seed)
+    lists = ragged(proba, rng)
+    for remainder, top in (("unknown", True), ("anywhere", False)):
+        full = completed(lists, rng, top=top)
+        kinds = {"remainder": remainder, "sample_weight": weight}
+        classes = ClassesState(resolution=0.01).update(labels, lists, **kinds).finish()
+        for label, summary in enumerate(classes):
+            exact = pc.smooth_calibration_error(labels, full, subset=[label], sample_weight=weight)
+            assert summary.low - 1e-8 <= exact <= summary.high + 1e-8
+        scores = ScoreState().update(labels, lists, **kinds).finish()
+        exact = ScoreState().update(labels, full, weight).finish()
+        for name in ("brier_score", "log_loss"):
+            high = scores.get(f"{name}_high", scores[name])
+            assert scores[name] - 1e-8 <= exact[name] <= high + 1e-8
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=samples(min_classes=3), seed=st.integers(0, 1000))
+def test_lists_and_full_predictions_may_be_mixed(data, seed):
+    labels, proba, weight = data
+    rng, cut = np.random.default_rng(seed), len(labels) // 2
+    lists = ragged(proba, rng)
+    halves = slice(0, cut), slice(cut, None)
+    for make in (lambda: QuestionState([0, 1]), lambda: ClassesState(resolution=0.01)):
+        state = make()
+        for half, rows in zip(halves, (lists, proba), strict=True):
+            state.update(labels[half], rows[half], None if weight is None else weight[half])
+        found, subset = (
+            (state.finish(), [0, 1]) if isinstance(state, QuestionState) else (state.finish()[0], [0])
+        )
+        full = np.concatenate([completed(lists, rng)[:cut], proba[cut:]])
+        exact = pc.smooth_calibration_error(labels, full, subset=subset, sample_weight=weight)
+        assert found.low - 1e-8 <= exact <= found.high + 1e-8
+
+
+def test_a_reading_says_what_is_in_doubt():
+    lists = csr_array([[0.5, 0.3, 0, 0], [0.4, 0.3, 0, 0]])
+    reading = ReadingState([0, 2], 0.0, 1.0).update([0, 1], lists).finish()
+    # The rest may fall to class 2 wholly, or not at all.
+    assert reading.predicted == pytest.approx((0.6 + 0.55) / 2)
+    assert reading.doubt == pytest.approx((0.1 + 0.15) / 2)
+    assert "says 0.575 ± 0.125, is 0.500" in str(reading)
+
+
 def test_bad_matrices_are_refused():
     state = TruncatedQuestionState([0])
     good = csr_array([[0.5, 0.2, 0.0, 0.0, 0.0]])
-    with pytest.raises(TypeError, match="SciPy sparse"):
-        state.update([0], [[0.5, 0.5]])
     with pytest.raises(ValueError, match=r"sums to 1\.3"):
         state.update([0], csr_array([[0.5, 0.8]]))
     with pytest.raises(ValueError, match="one per row"):

@@ -1,23 +1,27 @@
-"""The gate for truncated predictions, and the trusted arrays behind it."""
+"""Lists of classes: the gate, the trusted arrays behind it, and what they tell of full predictions."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
-from tests.reference_sparse import completed, ragged, spread
+
+from polycal._validation import check_chunk, check_sample
+from polycal.listed import joined
+from tests.reference_lists import completed, ragged, spread
 from tests.strategies import samples
 
-from polycal.sparse import sparse_sample
-from polycal.sparse._gate import check_sparse_chunk
-from polycal.sparse._sample import joined
+
+def listed(y_true, y_proba, remainder="unknown", **options):
+    return check_sample(y_true, y_proba, remainder=remainder, **options)
+
 
 TOP = csr_array([[0.5, 0.3, 0.0, 0.0], [0.0, 0.0, 0.9, 0.05]])
 
 
 def test_rows_are_sorted_and_kept_sparse():
     shuffled = csr_array((np.array([0.3, 0.5, 0.1]), np.array([3, 0, 2]), np.array([0, 2, 3])), shape=(2, 4))
-    sample = sparse_sample([0, 1], shuffled, remainder="anywhere")
+    sample = listed([0, 1], shuffled, remainder="anywhere")
     assert sample.indices.tolist() == [0, 3, 2]
     assert sample.values.tolist() == [0.5, 0.3, 0.1]
     np.testing.assert_allclose(sample.rest, [0.2, 0.9])
@@ -40,43 +44,46 @@ def test_rows_are_sorted_and_kept_sparse():
 )
 def test_bad_rows_are_refused_by_number(matrix, message):
     with pytest.raises(ValueError, match=message):
-        sparse_sample([0, 0], matrix)
+        listed([0, 0], matrix)
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(TypeError, match="SciPy sparse"):
-        sparse_sample([0], [[0.5, 0.5]])
+    with pytest.raises(TypeError, match="full predictions are needed here"):
+        check_sample([0, 1], TOP)
+    with pytest.raises(ValueError, match="logits"):
+        check_sample([0, 1], TOP, remainder="unknown", from_logits=True)
     with pytest.raises(TypeError, match="real numbers"):
-        sparse_sample([0], csr_array(np.array([[1j, 0.0]])))
+        listed([0], csr_array(np.array([[1j, 0.0]])))
     with pytest.raises(ValueError, match="y_true has 3 entries"):
-        sparse_sample([0, 1, 1], TOP)
+        listed([0, 1, 1], TOP)
     with pytest.raises(ValueError, match="sample_weight has 1 entries"):
-        sparse_sample([0, 1], TOP, sample_weight=[1.0])
+        listed([0, 1], TOP, sample_weight=[1.0])
     with pytest.raises(ValueError, match="sums to 0"):
-        sparse_sample([0, 1], TOP, sample_weight=[0.0, 0.0])
+        listed([0, 1], TOP, sample_weight=[0.0, 0.0])
     with pytest.raises(ValueError, match="class_names has 1"):
-        sparse_sample([0, 1], TOP, class_names=["a"])
+        listed([0, 1], TOP, class_names=["a"])
     with pytest.raises(ValueError, match="'a' twice"):
-        sparse_sample([0, 1], TOP, class_names=["a", "b", "a", "c"])
+        listed([0, 1], TOP, class_names=["a", "b", "a", "c"])
     with pytest.raises(ValueError, match="remainder"):
-        sparse_sample([0, 1], TOP, remainder="lost")
+        listed([0, 1], TOP, remainder="lost")
     with pytest.raises(ValueError, match="empty"):
-        sparse_sample([], TOP[:0])
+        listed([], TOP[:0])
 
 
 def test_chunks_may_be_empty_or_without_weight():
-    assert check_sparse_chunk([], TOP[:0]).n_samples == 0
-    assert check_sparse_chunk([0, 1], TOP, sample_weight=[0, 0]).sample_weight.tolist() == [0, 0]
+    assert check_chunk([], TOP[:0], remainder="unknown") is None
+    chunk = check_chunk([0, 1], TOP, sample_weight=[0, 0], remainder="unknown")
+    assert chunk.sample_weight.tolist() == [0, 0]
 
 
 def test_rounding_is_no_remainder():
     row = np.array([[0.6, 0.3, 0.1, 0.0]], dtype=np.float32)
-    assert sparse_sample([0], csr_array(row)).rest.tolist() == [0.0]
-    assert sparse_sample([0], csr_array(row * np.float32(1.0001))).values.sum() == pytest.approx(1, abs=1e-12)
+    assert listed([0], csr_array(row)).rest.tolist() == [0.0]
+    assert listed([0], csr_array(row * np.float32(1.0001))).values.sum() == pytest.approx(1, abs=1e-12)
 
 
 def test_the_rest_as_a_class():
-    sample = sparse_sample([0, 1], TOP, remainder="class", class_names=list("abcd"))
+    sample = listed([0, 1], TOP, remainder="class", class_names=list("abcd"))
     assert sample.n_classes == 5
     assert sample.labels.tolist() == [0, 4]
     assert sample.name(4) == "(not listed)"
@@ -92,33 +99,33 @@ def test_the_range_holds_every_completion(data, seed, size):
     lists = ragged(proba, rng)
     subset = np.sort(rng.permutation(proba.shape[1])[:size])
     for remainder, top in (("unknown", True), ("anywhere", False)):
-        low, high = sparse_sample(labels, lists, remainder=remainder).subset_range(subset)
+        low, high = listed(labels, lists, remainder=remainder).subset_range(subset)
         for _ in range(3):
             full = completed(lists, rng, top=top)[:, subset].sum(axis=1)
             assert (low - 1e-9 <= full).all()
             assert (full <= high + 1e-9).all()
-    even = sparse_sample(labels, lists, remainder="spread").subset_range(subset)
+    even = listed(labels, lists, remainder="spread").subset_range(subset)
     np.testing.assert_allclose(even[0], spread(lists)[:, subset].sum(axis=1), atol=1e-9)
     np.testing.assert_array_equal(*even)
 
 
 def test_the_range_is_sharper_for_lists_of_the_most_likely_classes():
     lists = csr_array([[0.6, 0.2, 0.1, 0.0, 0.0, 0.0]])
-    known = sparse_sample([0], lists).subset_range(np.array([0, 3]))
-    free = sparse_sample([0], csr_array([[0.6, 0.2, 0.02, 0, 0, 0]]), remainder="anywhere")
+    known = listed([0], lists).subset_range(np.array([0, 3]))
+    free = listed([0], csr_array([[0.6, 0.2, 0.02, 0, 0, 0]]), remainder="anywhere")
     np.testing.assert_allclose(known, [[0.6], [0.7]])
     np.testing.assert_allclose(free.subset_range(np.array([0, 3])), [[0.6], [0.78]])
     # 0.14 left for two classes of at most 0.08: each has at least 0.06.
-    tight = sparse_sample([0], csr_array([[0.5, 0.2, 0.08, 0.08, 0, 0]]))
+    tight = listed([0], csr_array([[0.5, 0.2, 0.08, 0.08, 0, 0]]))
     np.testing.assert_allclose(tight.subset_range(np.array([4])), [[0.06], [0.08]])
 
 
 def test_rows_are_taken_and_joined():
     lists = ragged(np.random.default_rng(0).dirichlet(np.ones(5), 8), np.random.default_rng(1))
-    sample = sparse_sample(np.arange(8) % 5, lists, sample_weight=np.arange(8.0))
+    sample = listed(np.arange(8) % 5, lists, sample_weight=np.arange(8.0))
     parts = [sample.take(np.array([3, 1])), sample.take(np.arange(8) > 5)]
     both = joined(parts)
     np.testing.assert_array_equal(both.proba.toarray(), sample.proba.toarray()[[3, 1, 6, 7]])
     assert both.labels.tolist() == [3, 1, 1, 2]
     assert both.sample_weight.tolist() == [3, 1, 6, 7]
-    assert joined([sparse_sample([0, 1], TOP)]).sample_weight is None
+    assert joined([listed([0, 1], TOP)]).sample_weight is None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from tests.reference_sparse import completed, listed_classes, ragged, truncated
+from tests.reference_lists import completed, listed_classes, ragged, truncated
 from tests.strategies import samples
 
 import polycal as pc
@@ -78,7 +78,9 @@ def test_chunks_merge_and_resume(tmp_path):
     whole.save(tmp_path / "witness.polycal")
     code = "import sys, polycal; print(type(polycal.load(sys.argv[1])).__name__)"
     command = [sys.executable, "-c", code, str(tmp_path / "witness.polycal")]
-    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "ListKernelWitness\n"
+    assert (
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout == "ListedKernelWitness\n"
+    )
     again = pc.load(tmp_path / "witness.polycal")
     sample = sparse.sparse_sample(labels, top)
     np.testing.assert_array_equal(again.correlations(sample), whole.correlations(sample))
@@ -101,8 +103,10 @@ def test_a_finding_is_certified_on_lists():
 
 def test_bad_landmarks_and_chunks_are_refused():
     points = truncated(landmarks(4), 2)
-    with pytest.raises(TypeError, match="landmarks must be a SciPy sparse"):
-        TruncatedKernelState(landmarks(4))
+    with pytest.raises(TypeError, match="needs full predictions"):
+        KernelState(landmarks(4)).update([0], points[:1])
+    with pytest.raises(TypeError, match="SciPy sparse matrix, as the landmarks are"):
+        KernelState(points).update([0], landmarks(4)[:1])
     with pytest.raises(ValueError, match="lists no class"):
         TruncatedKernelState(csr_array((3, 4)))
     with pytest.raises(TypeError, match="kernel must be"):
