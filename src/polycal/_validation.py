@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._containers import column_names, to_numpy
+from polycal._text import check_text
 from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal.sample import Sample, drift_allowed, exact_row_sums, row_blocks, row_sums
 
@@ -297,18 +298,6 @@ def check_distinct(names: tuple[str, ...], n_classes: int) -> tuple[str, ...]:
     for name in names:
         check_text(name, "class name")
     return names
-
-
-def check_text(text: str, what: str) -> str:
-    """Refuse text that no file, page or terminal can show: halves of characters, and numbers beyond the last."""
-    try:
-        broken = any("\ud800" <= character <= "\udfff" for character in text)
-    except SystemError:
-        # NumPy makes text of any number, which Python then cannot take apart.
-        broken = True
-    if broken:
-        raise ValueError(f"the {what} {text!a:.60} holds a code point that is no character; rename it.")
-    return text
 
 
 def _repeated(values: Sequence[Any]) -> Any:

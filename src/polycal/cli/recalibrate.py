@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from polycal.calibrators.registry import CALIBRATORS, make_calibrator
 from polycal.cli.inputs import read_sample
 from polycal.cli.options import FileArgument, JobsOption, JsonOption, PartOption, QuietOption, SeedOption
-from polycal.cli.output import print_json, threads, working
+from polycal.cli.output import print_json, say, threads, working
 from polycal.storage.atomic import check_writable
 
 OutOption = Annotated[
@@ -65,7 +64,7 @@ def recalibrate(
     if as_json:
         print_json(summary)
     elif not quiet:
-        Console(highlight=False).print(_words(summary), markup=False, soft_wrap=True)
+        say(_words(summary))
 
 
 def _words(summary: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from polycal._text import printable
 from polycal._typing import Float64s
 from polycal._validation import check_sample
 from polycal.families.questions import SubsetWitness, TopWitness
@@ -56,7 +57,7 @@ class Certificate:
             finding = f"miscalibrated by at least {self.lower_bound:.4f} at {1 - self.alpha:.4g} confidence"
         else:
             finding = "no miscalibration shown"
-        return f"{self.witness.describe()} {finding} ({numbers})"
+        return f"{printable(self.witness.describe())} {finding} ({numbers})"
 
 
 def certify(
@@ -199,7 +200,8 @@ class Reading:
     share: float
 
     def __str__(self) -> str:
-        return f"{self.question} says {self.predicted:.3f}, is {self.observed:.3f} ({self.share:.0%} of the rows)"
+        numbers = f"says {self.predicted:.3f}, is {self.observed:.3f} ({self.share:.0%} of the rows)"
+        return f"{printable(self.question)} {numbers}"
 
 
 def read_witness(witness: Witness, fit: Sample, judge: Sample) -> Reading:
