@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from html import escape
 
+from polycal._text import printable
+
 # Only borders and opacity: the notebook's own colours stay, light or dark.
 FRAME = (
     "border:1px solid rgba(128,128,128,.4);border-radius:8px;padding:.7em 1em;max-width:56em;overflow-x:auto"
@@ -14,11 +16,11 @@ _VALUE = "text-align:left;padding:.1em 0;overflow-wrap:anywhere"
 def card(title: str, lines: Iterable[tuple[str, str]]) -> str:
     """The card as a fragment of HTML."""
     rows = "".join(
-        f'<tr style="background:none"><th scope="row" style="{_LABEL}">{escape(label)}</th>'
-        f'<td style="{_VALUE}">{escape(value)}</td></tr>'
+        f'<tr style="background:none"><th scope="row" style="{_LABEL}">{escape(printable(label))}</th>'
+        f'<td style="{_VALUE}">{escape(printable(value))}</td></tr>'
         for label, value in lines
     )
-    return f'<div style="{FRAME}"><strong>{escape(title)}</strong><table>{rows}</table></div>'
+    return f'<div style="{FRAME}"><strong>{escape(printable(title, lines=True))}</strong><table>{rows}</table></div>'
 
 
 def some(names: Iterable[str], limit: int = 8) -> str:

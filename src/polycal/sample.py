@@ -26,6 +26,21 @@ def row_sums(block: Floats) -> Float64s:
     return sums
 
 
+# Parts of numbers up to 1 at this scale add up without rounding, whatever their order.
+GRID = 2.0**27
+
+
+def exact_row_sums(block: Float64s) -> Float64s:
+    """Row sums of probabilities, rounded once: the same in any order of adding, hence in other runtimes."""
+    coarse = np.rint(block * GRID) / GRID
+    return row_sums(coarse) + row_sums(block - coarse)
+
+
+def drift_allowed(dtype: Any, n_classes: int) -> float:
+    """What the rounding of a softmax and of the sum itself leave of 1 - sum; rows further off are renormalised."""
+    return float(np.finfo(dtype).eps) * max(2.0, float(n_classes) ** 0.5)
+
+
 def subset_sums(proba: Floats, subset: Ints) -> Float64s:
     """Row sums over the classes of ``subset`` in float64, at most 1 (float32 rows may sum to a little more)."""
     from polycal._compiled import rows as kernels  # noqa: PLC0415 - imports numba

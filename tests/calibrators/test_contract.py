@@ -307,6 +307,52 @@ def test_torch_agrees_and_has_gradients(calibrator, from_logits):
         assert tensor.grad.abs().sum() > 0
 
 
+def draw_certain(n, seed):
+    """Logits of rows that are within 1e-15 of 0 and 1, or 1 exactly, many of them; and labels that are often others."""
+    rng = np.random.default_rng(seed)
+    scale = rng.choice([1.0, 12.0, 30.0, 300.0], n)
+    logits = rng.normal(0, 1, (n, 3)) * scale[:, None]
+    # The more certain, the more often right: maps must rise, also among the last digits before 1.
+    right = rng.uniform(size=n) < 1.0 - 1.0 / np.sqrt(scale + 1.0)
+    labels = np.where(right, logits.argmax(axis=1), rng.integers(0, 3, n))
+    return logits, labels
+
+
+def drifting_softmax(logits):
+    """Probabilities as GaussianNB makes them, whose sums are off by a few units in the last place."""
+    logits = logits - 500.0
+    most = logits.max(axis=1, keepdims=True)
+    return np.exp(logits - (most + np.log(np.exp(logits - most).sum(axis=1, keepdims=True))))
+
+
+@own_calibrators
+@pytest.mark.parametrize("from_logits", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_exports_agree_on_rows_that_are_certain(calibrator, from_logits, dtype, tmp_path):
+    onnxruntime, torch = pytest.importorskip("onnxruntime"), pytest.importorskip("torch")
+    logits, labels = draw_certain(600, seed=5)
+    fitted = clone(calibrator).set_params(from_logits=from_logits)
+    fitted.fit(logits if from_logits else drifting_softmax(logits), labels)
+    new = np.concatenate([logits, draw_certain(600, seed=6)[0]])
+    new = (new if from_logits else drifting_softmax(new)).astype(dtype)
+    expected = fitted.predict_proba(new)
+    fitted.to_onnx(tmp_path / "c.onnx", dtype=dtype)
+    session = onnxruntime.InferenceSession(str(tmp_path / "c.onnx"), providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(session.run(None, {"proba": new})[0], expected, atol=1e-6, rtol=0)
+    np.testing.assert_allclose(fitted.to_torch()(torch.from_numpy(new)), expected, atol=1e-6, rtol=0)
+
+
+@own_calibrators
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("hits", [0.0, 0.5, 1.0])
+def test_rows_that_are_all_the_same_and_certain_can_be_fitted(calibrator, n_classes, hits):
+    proba = np.tile(np.eye(n_classes)[0], (50, 1))
+    labels = (np.arange(50) >= 50 * hits).astype(int)
+    out = clone(calibrator).fit(proba, labels).predict_proba(proba)
+    assert np.isfinite(out).all()
+    np.testing.assert_allclose(out.sum(axis=1), 1.0)
+
+
 @pytest.mark.parametrize("calibrator", FOREIGN, ids=repr)
 def test_foreign_calibrators_say_what_they_cannot_do(calibrator, tmp_path):
     fitted = clone(calibrator).fit(PROBA, LABELS)

@@ -2,12 +2,14 @@
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -119,3 +121,25 @@ def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "polycal.explorer.server")
     with pytest.raises(ImportError, match=r"pip install 'polycal\[explore\]'"):
         import polycal.explorer.server  # noqa: F401, PLC0415
+
+
+def test_idle_connections_do_not_stop_it(start):
+    process = start("--quiet")
+    base, _, token = process.stdout.readline().strip().partition("/#token=")
+    # As many files as some systems allow.
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (256, 256))
+    address = ("127.0.0.1", int(base.rpartition(":")[2]))
+    with ExitStack() as stack:
+        idle = [stack.enter_context(socket.create_connection(address, timeout=30)) for _ in range(300)]
+        for connection in idle[::2]:
+            connection.sendall(b"POST /api/question HTTP/1.1\r\nContent-Length: 9\r\n\r\n")
+        assert get(f"{base}/api/sample", token)["n_rows"] == 3000
+        # All of them are closed after a while.
+        for connection in idle:
+            with suppress(ConnectionError):
+                while connection.recv(1000):
+                    pass
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert len(err) < 10_000

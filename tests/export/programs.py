@@ -22,6 +22,7 @@ PROGRAMS = {
     "normalise": (s.Affine(np.array([1.0]), np.array([-1.0])), s.Normalise(np.full(K, 0.2))),
     "interpolate": (s.Interpolate(KNOTS, HEIGHTS, STARTS), s.Normalise(np.full(K, 0.2))),
     "lookup": (s.Lookup(EDGES, HEIGHTS, STARTS), s.Normalise(np.full(K, 0.2))),
+    "others": (s.Others(), s.Log()),
     "project": (s.Affine(np.array([2.0]), RNG.normal(0, 0.3, K)), s.Project()),
     "product": (s.Product(((), (s.Log(), s.Exp()), (s.Top(), s.Linear(np.ones((K, 1)), np.ones(1))))),),
     "blocks": (s.InBlocks(((s.Clip(0.1, 0.6), s.Exp()),), 300_000.0),),

@@ -1,10 +1,11 @@
 """The two passes behind the betting bound for a bounded mean: how large the bets are, and how they end."""
 
 import numpy as np
-from numba import njit
+
+from polycal._compiled import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def inverse_spread(gain, stake):
     """``1 / sqrt(rows left * variance)`` before each row, the variance estimated from the rows before it.
 
@@ -25,7 +26,7 @@ def inverse_spread(gain, stake):
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def play(gain, stake, inverse, profile, means, starts):
     """Final fortunes V in [0, 1] of several gamblers, one for each pair of a mean and a first fortune.
 

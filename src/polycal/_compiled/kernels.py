@@ -3,13 +3,14 @@
 import math
 
 import numpy as np
-from numba import njit
+
+from polycal._compiled import compiled
 
 # Entries handled at once by `geometric_sum`: small enough for the first cache, and one loop per power is vectorised.
 _CHUNK = 1024
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def geometric_sum(block, degree):
     """Replace each x of the block by ``1 + x + ... + x^degree`` (Horner), for a degree of at least 1."""
     n_rows, n_columns = block.shape
@@ -28,7 +29,7 @@ def geometric_sum(block, degree):
                 x[t] = total[t]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def octave_sums(residual, values, scale, n_octaves):
     """Sums from which the correlation of ``clip(2^b u, -1, 1)`` follows for every b, with ``u = values * scale``.
 
@@ -47,7 +48,7 @@ def octave_sums(residual, values, scale, n_octaves):
     return inside, outside
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def agreement_sums(block, left, right, offset):
     """Per draw d, the sum of ``block[i, j]`` over the pairs with ``left[i, d] == right[j, d]``.
 

@@ -1,12 +1,12 @@
 """Passes over lists of classes: CSR arrays, where every class that a row does not list has the row's background."""
 
 import numpy as np
-from numba import njit
 
+from polycal._compiled import compiled
 from polycal._compiled.subset import _read
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def member_sums(indptr, indices, values, background, member):
     """The sum over the member classes of each row, of its entries and of its background elsewhere."""
     n = indptr.size - 1
@@ -23,7 +23,7 @@ def member_sums(indptr, indices, values, background, member):
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def list_flip_gains(
     indptr, indices, proba, residual, share, rest, mass, shift, member, values, current, table
 ):
@@ -60,7 +60,7 @@ def list_flip_gains(
     return gain
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_outer(matrix, indptr, indices, values, likeness):
     """Add ``sum_i values_ij likeness_i`` to row j of the matrix."""
     n_rows, n_landmarks = matrix.shape
@@ -72,7 +72,7 @@ def add_outer(matrix, indptr, indices, values, likeness):
                 matrix[indices[e], d] += values[e] * likeness[i, d]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def entry_products(indptr, indices, likeness, coefficients):
     """``<likeness_i, coefficients_j>`` for every entry (i, j)."""
     n_rows, n_landmarks = coefficients.shape

@@ -1,10 +1,11 @@
 """Label distributions of the form p_j ~ v_j^a pi_j^b: their log loss with derivatives, and their values."""
 
 import numpy as np
-from numba import njit
+
+from polycal._compiled import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def power_row(log_row, log_use, a, b, out):
     """Fill ``out`` with softmax(a log v + b log pi)."""
     top = -np.inf
@@ -19,7 +20,7 @@ def power_row(log_row, log_use, a, b, out):
         out[j] /= total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def power_loss(log_proba, log_use, labels, mass, a, b):
     """The log loss, its gradient and its Hessian by (a, b): an exponential family's means and covariances."""
     n, k = log_proba.shape
@@ -46,7 +47,7 @@ def power_loss(log_proba, log_use, labels, mass, a, b):
     return loss, slope, bend
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def power_labels(log_proba, log_use, a, b):
     """The distributions themselves, in single precision."""
     n, k = log_proba.shape

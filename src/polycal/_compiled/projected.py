@@ -1,12 +1,12 @@
 """The exact smooth error along many directions at once, with its derivative by each projected value."""
 
 import numpy as np
-from numba import njit
 
+from polycal._compiled import compiled
 from polycal._compiled.smooth import cumulative_residual, nearest_monotone, transport_cost
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def smooth_slopes(values, residual, order):
     """For each row: ``R + sum_i d_i |F_i - S_i|``, and its derivative ``|F_{i-1} - S_{i-1}| - |F_i - S_i|`` by u_i.
 

@@ -1,10 +1,11 @@
 """Drawing labels from predictions."""
 
 import numpy as np
-from numba import njit
+
+from polycal._compiled import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def draw(proba, uniform):
     """For each row the first class whose cumulative probability exceeds the row's uniform number."""
     n, k = proba.shape

@@ -3,10 +3,11 @@
 import math
 
 import numpy as np
-from numba import njit
+
+from polycal._compiled import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def top_classes(proba):
     """The most likely class of each row (the first of equals) and its probability, as float64 and at most 1."""
     n, k = proba.shape
@@ -24,7 +25,7 @@ def top_classes(proba):
     return top, confidence
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def subset_sums(proba, members):
     """The sum of each row over some classes, as float64 and at most 1."""
     n, k = proba.shape
@@ -40,7 +41,7 @@ def subset_sums(proba, members):
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def score_sums(proba, labels, weight, floor):
     """The weighted sums of "the most likely class is right", ``||y - v||^2`` and ``-log max(v_y, floor)``."""
     n, k = proba.shape
@@ -64,7 +65,7 @@ def score_sums(proba, labels, weight, floor):
     return np.array([right, squared, log])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def top_listed(indptr, indices, values, other):
     """`top_classes` of lists whose other classes all have the row's ``other`` probability."""
     n = indptr.size - 1

@@ -1,10 +1,11 @@
 """Passes over sorted runs: columns whose first rows are keys and whose other rows add up."""
 
 import numpy as np
-from numba import njit
+
+from polycal._compiled import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _compare(left, i, right, j, n_keys):
     """-1, 0 or 1 as the keys of column i are smaller than, equal to or larger than those of column j."""
     for t in range(n_keys):
@@ -15,7 +16,7 @@ def _compare(left, i, right, j, n_keys):
     return 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_up(columns, order, n_keys):
     """The columns in sorted order, those of equal keys as one."""
     height, n = columns.shape
@@ -33,7 +34,7 @@ def add_up(columns, order, n_keys):
     return out[:, : last + 1].copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def merged(left, right, n_keys):
     """Two runs as one."""
     height = left.shape[0]

@@ -1,10 +1,11 @@
 """The two passes behind the exact smooth calibration error: dual (value) and primal (witness)."""
 
 import numpy as np
-from numba import njit
+
+from polycal._compiled import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def pack(values, hits):
     """Values in [0, 1] as float64, each with its 0/1 outcome in the last bit of the mantissa.
 
@@ -17,7 +18,7 @@ def pack(values, hits):
     return packed.view(np.float64)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def unpack_cumulative(packed):
     """From the sorted output of `pack`: the values u, and F, the cumulative sums of (outcome - u)/n."""
     n = packed.size
@@ -31,7 +32,7 @@ def unpack_cumulative(packed):
     return u, F
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def cumulative_residual(values, residual, order):
     """Gather by ``order``: the sorted values u, and F, the cumulative sums of the residuals."""
     n = order.size
@@ -46,7 +47,7 @@ def cumulative_residual(values, residual, order):
     return u, F
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sift_up(level, mass, i):
     """Restore the max-heap after the entry at ``i`` was appended or raised."""
     a, w = level[i], mass[i]
@@ -59,7 +60,7 @@ def _sift_up(level, mass, i):
     level[i], mass[i] = a, w
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sift_down(level, mass, size):
     """Restore the max-heap after the last entry was moved to the root."""
     a, w = level[0], mass[0]
@@ -77,7 +78,7 @@ def _sift_down(level, mass, size):
     level[i], mass[i] = a, w
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def nearest_monotone(u, F):
     """S of ``min sum_i d_i |F_i - S_i|`` over ``0 <= S_1 <= ... <= S_{n-1} <= R``, with R = F_n >= 0.
 
@@ -129,7 +130,7 @@ def nearest_monotone(u, F):
     return S
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def transport_cost(u, F, S):
     """``sum_i d_i |F_i - S_i|``, compensated (Kahan) so that 10^7 terms keep 1e-12."""
     total = 0.0
@@ -142,7 +143,7 @@ def transport_cost(u, F, S):
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def optimal_witness(u, F, S):
     """The largest x with slope -1 where F > S, +1 where F < S, in [-1, 1] where F = S, and x <= 1.
 

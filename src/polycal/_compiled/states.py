@@ -1,10 +1,11 @@
 """Passes of the additive states: predictions added to tables of bins and of cells."""
 
 import numpy as np
-from numba import njit
+
+from polycal._compiled import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _bin(p, edges):
     """The bin of equal width that holds p; a bin holds its upper edge. No branches: they would be mispredicted."""
     n_bins = edges.size - 1
@@ -15,7 +16,7 @@ def _bin(p, edges):
     return b
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_to_bins(predicted, answer, weight, edges, table):
     """Add an (n, q) block of predictions to a (q, bins, 4) table: rows, weight, weighted prediction and "yes".
 
@@ -40,7 +41,7 @@ def add_to_bins(predicted, answer, weight, edges, table):
             table[yes, b, 3] += w
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_to_cells(predicted, answer, weight, cells, totals):
     """Add an (n, q) block of predictions to (q, m, 2) cells and (q, 3) totals.
 

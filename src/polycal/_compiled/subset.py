@@ -1,12 +1,12 @@
 """The passes of the subset search: one subset's value and weight function, and the gain of flipping each class."""
 
 import numpy as np
-from numba import njit
 
+from polycal._compiled import compiled
 from polycal._compiled.smooth import cumulative_residual, nearest_monotone, optimal_witness, transport_cost
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def subset_sums(matrix, members):
     """The sum of the member columns of each row, in float64."""
     n, k = matrix.shape
@@ -20,7 +20,7 @@ def subset_sums(matrix, members):
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sorted_error(values, residual, order):
     """``max sum_i residual_i phi(values_i)`` over 1-Lipschitz phi, given the order of the values."""
     u, F = cumulative_residual(values, residual, order)
@@ -29,7 +29,7 @@ def sorted_error(values, residual, order):
     return F[-1] + transport_cost(u, F, nearest_monotone(u, F))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sorted_weight(values, residual, order, n_cells):
     """The maximising phi at ``n_cells + 1`` equidistant points of [0, 1]."""
     u, F = cumulative_residual(values, residual, order)
@@ -39,7 +39,7 @@ def sorted_weight(values, residual, order, n_cells):
     return np.interp(np.linspace(0.0, 1.0, n_cells + 1), u, heights)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _read(table, x):
     """The table's function at x, linear between its points."""
     n_cells = table.size - 1
@@ -48,7 +48,7 @@ def _read(table, x):
     return table[cell] + (position - cell) * (table[cell + 1] - table[cell])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def flip_gains(proba, residual, member, values, current, table):
     """For each class, the change of ``sum_i <1_T, z_i> phi(<1_T, v_i>)`` when it enters or leaves T, phi kept."""
     n, k = proba.shape

@@ -20,7 +20,6 @@ from polycal._validation.classes import (
     check_labels,
     check_same_classes,
     check_subset,
-    check_text,
     class_set,
 )
 from polycal._validation.containers import column_names, to_numpy
@@ -74,7 +73,6 @@ __all__ = [
     "check_some",
     "check_statistic",
     "check_subset",
-    "check_text",
     "check_values",
     "check_weight",
     "check_witness",

@@ -12,7 +12,7 @@ from polycal._validation.containers import column_names, to_numpy
 from polycal._validation.lists import REMAINDERS, check_listed, is_sparse
 from polycal._validation.options import check_choice, check_real
 from polycal.listed import ListedSample
-from polycal.sample import Remainder, Sample, row_blocks, row_sums
+from polycal.sample import Remainder, Sample, drift_allowed, exact_row_sums, row_blocks, row_sums
 
 _LOGITS = "If these are logits, pass from_logits=True."
 
@@ -147,15 +147,18 @@ def _check_rows(array: Floats, name: str) -> Floats:
     """
     out = np.ascontiguousarray(array, dtype=np.promote_types(array.dtype, np.float32))
     eps = float(np.finfo(array.dtype).eps)
-    # What the rounding of a softmax and of the sum itself leave; beyond it a copy is worth it.
-    rounding = float(np.finfo(out.dtype).eps) * max(2.0, array.shape[1] ** 0.5)
+    allowed = drift_allowed(out.dtype, array.shape[1])
+    # Beyond this, sums are taken with care: exported models must come to the same rows.
+    unclear = allowed - 0.5 * drift_allowed(np.float64, array.shape[1])
     for rows in row_blocks(*array.shape):
-        total = _row_totals(array[rows], name, rows.start, eps)
-        drifting = np.flatnonzero(np.abs(total - 1.0) > rounding)
+        drift = np.abs(_row_totals(array[rows], name, rows.start, eps) - 1.0)
+        drifting = np.flatnonzero(drift > unclear)
         if drifting.size:
-            out = out.copy() if np.may_share_memory(out, array) else out
             block = np.maximum(array[rows][drifting], 0, dtype=np.float64)
-            out[rows][drifting] = block / row_sums(block)[:, None]
+            total = exact_row_sums(block)
+            off = (np.abs(total - 1.0) > allowed) | (drift[drifting] == 1.0)
+            out = out.copy() if np.may_share_memory(out, array) else out
+            out[rows][drifting[off]] = block[off] / total[off, None]
     return out
 
 

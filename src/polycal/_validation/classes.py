@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polycal._text import check_text
 from polycal._typing import Ints
 from polycal._validation.containers import to_numpy
 from polycal._validation.options import is_whole
@@ -173,18 +174,6 @@ def check_distinct(names: tuple[str, ...], n_classes: int) -> tuple[str, ...]:
     for name in names:
         check_text(name, "class name")
     return names
-
-
-def check_text(text: str, what: str) -> str:
-    """Refuse text that no file, page or terminal can show: halves of characters, and numbers beyond the last."""
-    try:
-        broken = any("\ud800" <= character <= "\udfff" for character in text)
-    except SystemError:
-        # NumPy makes text of any number, which Python then cannot take apart.
-        broken = True
-    if broken:
-        raise ValueError(f"the {what} {text!a:.60} holds a code point that is no character; rename it.")
-    return text
 
 
 def check_same_classes(n_classes: int, known: int, other: str, name: str = "y_proba") -> None:

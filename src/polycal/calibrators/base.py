@@ -253,12 +253,13 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
             The file.
         dtype : {"float32", "float64"}
             The type of the model's input, ``(batch, n_classes)`` predictions, and output. Inside, the model computes
-            in float64, so it agrees with `predict_proba` to rounding.
+            in float64: it agrees with `predict_proba` of the same rows, in this type, to rounding. Rows that the
+            gate would refuse are not refused; nothing can be said of what comes of them.
         """
         from polycal.export.onnx import write_onnx  # noqa: PLC0415 - an extra
 
         check_is_fitted(self)
-        write_onnx(path, self._full_program(), self.n_classes_, dtype)
+        write_onnx(path, self._full_program(), self.n_classes_, dtype, gated=not self.from_logits)
 
     def to_torch(self) -> Any:
         """The map as a differentiable ``torch.nn.Module`` of ``(batch, n_classes)`` predictions. Needs torch.
@@ -268,7 +269,7 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
         from polycal.export.torch import make_module  # noqa: PLC0415 - an extra
 
         check_is_fitted(self)
-        return make_module(self._full_program())
+        return make_module(self._full_program(), gated=not self.from_logits)
 
     def _full_program(self) -> Program:
         """The steps from what the user gives, probabilities or logits."""

@@ -11,15 +11,17 @@ from polycal.calibrators.base import Calibrator
 from polycal.calibrators.loss import total_weight
 from polycal.calibrators.optimise import scipy_lbfgs
 from polycal.measures.binned import Strategy, bin_edges
-from polycal.sample import Question, Sample, ask_subset
-from polycal.steps import Affine, Interpolate, Log, Lookup, Normalise, Program, Sigmoid, Sum
+from polycal.sample import Question, Sample, ask_subset, row_sums
+from polycal.steps import Affine, Interpolate, Log, Lookup, Normalise, Others, Program, Sigmoid, Sum
 
 # A class that does not occur cannot be learnt about: it stays as predicted.
 _AS_PREDICTED = (np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+# Predictions whose difference is a smaller part of them count as equal: the last digits depend on who computed them,
+# and no map may depend on these.
+_RESOLUTION = 1e-8
 # The beta curve that changes nothing, and the lower bounds of a, b and c.
 _IDENTITY = np.array([1.0, 1.0, 0.0])
 _LOWER = np.array([0.0, 0.0, -np.inf])
-_COMPLEMENT = Affine(np.array([-1.0]), np.ones(1))
 
 
 class IsotonicCalibrator(Calibrator):
@@ -36,8 +38,9 @@ class IsotonicCalibrator(Calibrator):
     Notes
     -----
     Each function is scikit-learn's ``IsotonicRegression`` of "the label is this class" on the class's probability:
-    the increasing function of least squared error, linear between its knots. A row of zeros becomes uniform; a class
-    that does not occur stays as predicted. Cost: O(nk log n).
+    the increasing function of least squared error, linear between its knots. Predictions that differ by less than
+    1e-8 of themselves count as equal. A row of zeros becomes uniform; a class that does not occur stays as predicted.
+    Cost: O(nk log n).
 
     References
     ----------
@@ -68,9 +71,19 @@ def _fit_isotonic(sample: Sample, label: int) -> tuple[Float64s, Float64s]:
     hits = (sample.labels == label).astype(np.float64)
     if (sample.mass @ hits) <= 0.0:
         return _AS_PREDICTED
-    predicted = sample.proba[:, label].astype(np.float64)
+    predicted = _resolved(sample.proba[:, label].astype(np.float64))
     regression = IsotonicRegression(y_min=0.0, y_max=1.0).fit(predicted, hits, sample.sample_weight)
     return regression.X_thresholds_, regression.y_thresholds_
+
+
+def _resolved(values: Float64s) -> Float64s:
+    """The values, those that count as equal replaced by the least of them."""
+    distinct, positions = np.unique(values, return_inverse=True)
+    least = distinct.copy()
+    for i in np.flatnonzero(np.diff(distinct) < _RESOLUTION * distinct[1:]) + 1:
+        if distinct[i] - least[i - 1] < _RESOLUTION * distinct[i]:
+            least[i] = least[i - 1]
+    return least[positions]
 
 
 class HistogramCalibrator(Calibrator):
@@ -123,6 +136,8 @@ class HistogramCalibrator(Calibrator):
 def _fit_histogram(question: Question, n_bins: int, strategy: Strategy) -> tuple[Float64s, Float64s]:
     """Lower edges (the first without limit) and frequencies of one class's bins."""
     edges = bin_edges(question, n_bins, strategy)
+    # Values on an edge are on its lower side, whatever their last digits.
+    edges[1:-1] *= 1.0 + _RESOLUTION
     bins = np.searchsorted(edges[1:-1], question.predicted)
     weight = np.ones(bins.size) if question.weight is None else question.weight
     # A class that does not occur cannot be learnt about.
@@ -182,14 +197,14 @@ class BetaCalibrator(Calibrator):
         penalty = check_real(self.ridge, "ridge", low=0.0) / total_weight(sample)
         self.curves_ = np.array([_fit_beta(sample, label, penalty) for label in range(sample.n_classes)])
         a, b, c = np.ascontiguousarray(self.curves_.T)
-        low, high = (Log(), Affine(a, c)), (_COMPLEMENT, Log(), Affine(-b, np.zeros(b.size)))
+        low, high = (Log(), Affine(a, c)), (Others(), Log(), Affine(-b, np.zeros(b.size)))
         return Sum((low, high)), Sigmoid(), _normalise(sample.n_classes)
 
 
 def _fit_beta(sample: Sample, label: int, penalty: float) -> Float64s:
     """a, b and c of one class."""
-    predicted = sample.proba[:, [label]].astype(np.float64)
-    features = np.hstack([Log()(predicted), -Log()(_COMPLEMENT(predicted)), np.ones_like(predicted)])
+    predicted, complement = _with_complement(sample, label)
+    features = np.column_stack([Log()(predicted), -Log()(complement), np.ones_like(predicted)])
     hits, mass = sample.labels == label, sample.mass
 
     def objective(curve: Float64s) -> tuple[float, Float64s]:
@@ -198,8 +213,19 @@ def _fit_beta(sample: Sample, label: int, penalty: float) -> Float64s:
         loss = float(mass @ (np.logaddexp(0.0, logit) - hits * logit)) + 0.5 * penalty * float(away @ away)
         return loss, (mass * (expit(logit) - hits)) @ features + penalty * away
 
-    spread = mass * (predicted * (1.0 - predicted))[:, 0]
+    spread = mass * predicted * complement
     return scipy_lbfgs(objective, _IDENTITY, spread @ features**2 + penalty, _LOWER)
+
+
+def _with_complement(sample: Sample, label: int) -> tuple[Float64s, Float64s]:
+    """The class's probabilities and those of all others; near 1 the others are added up, as `Others` does."""
+    predicted = sample.proba[:, label].astype(np.float64)
+    complement = 1.0 - predicted
+    likely = np.flatnonzero(predicted > 0.5)
+    others = sample.proba[likely].astype(np.float64)
+    others[:, label] = 0.0
+    complement[likely] = row_sums(others)
+    return predicted, complement
 
 
 def _joined(functions: list[tuple[Float64s, Float64s]]) -> tuple[Float64s, Float64s, Ints]:

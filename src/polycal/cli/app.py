@@ -1,11 +1,13 @@
 """The subcommands put together, and what bad input ends in."""
 
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
 import polycal as pc
+from polycal._text import printable
 from polycal.cli.apply import apply
 from polycal.cli.audit import audit
 from polycal.cli.compare import compare
@@ -34,11 +36,17 @@ def _polycal(
 
 
 def main() -> None:
-    """Run the command; bad input ends in one line on stderr and exit code 2."""
-    try:
-        app()
-    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
-        # What runs out of memory may have none left for words.
-        said = str(error) or "there is not memory enough"
-        typer.echo(f"polycal: {said}", err=True)
-        sys.exit(BAD_INPUT)
+    """Run the command; bad input ends in one line on stderr and exit code 2, and a warning is one line, too."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn  # type: ignore[assignment]  # what is said is in the first argument
+        try:
+            app()
+        except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+            # What runs out of memory may have none left for words.
+            said = str(error) or "there is not memory enough"
+            typer.echo(f"polycal: {printable(said)}", err=True)
+            sys.exit(BAD_INPUT)
+
+
+def _warn(message: Warning | str, *_: Any) -> None:
+    typer.echo(f"polycal: {printable(str(message))}", err=True)

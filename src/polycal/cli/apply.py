@@ -11,7 +11,7 @@ from polycal._threads import thread_budget
 from polycal._typing import Floats
 from polycal.cli.inputs import read_calibrator, readable_file, shown
 from polycal.cli.options import JobsOption, JsonOption, QuietOption, SeedOption
-from polycal.cli.output import print_json, working
+from polycal.cli.output import print_json, say, working
 from polycal.io.predictions import map_predictions
 
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="What polycal recalibrate wrote.")]
@@ -49,7 +49,7 @@ def apply(
     if as_json:
         print_json(summary)
     elif not quiet:
-        typer.echo(f"{n_samples:,} rows calibrated, written to {out}.")
+        say(f"{n_samples:,} rows calibrated, written to {out}.")
 
 
 def _map(calibrator: "pc.Calibrator") -> Callable[[Floats, tuple[str, ...] | None], Floats]:

@@ -9,8 +9,10 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 import polycal as pc
+from polycal._text import printable
 from polycal.report.terminal import render
 
 # Exit codes besides 0.
@@ -24,6 +26,11 @@ def print_audit(result: "pc.Audit", *, as_json: bool) -> None:
         print_json(data)
     else:
         Console(highlight=False).print(render(data))
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Words for people, on standard output or standard error; names of files in them are data."""
+    typer.echo(printable(text, lines=True), err=err)
 
 
 def print_json(data: dict[str, Any]) -> None:
@@ -45,5 +52,5 @@ def working(text: str, *, quiet: bool) -> Iterator[None]:
     if quiet or not sys.stderr.isatty():
         yield
         return
-    with Console(stderr=True).status(text):
+    with Console(stderr=True).status(Text(printable(text))):
         yield

@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from polycal._threads import thread_budget
 from polycal.calibrators.registry import CALIBRATORS, make_calibrator
 from polycal.cli.inputs import read_sample
 from polycal.cli.options import FileArgument, JobsOption, JsonOption, PartOption, QuietOption, SeedOption
-from polycal.cli.output import print_json, working
+from polycal.cli.output import print_json, say, working
 from polycal.storage.atomic import check_writable
 
 OutOption = Annotated[
@@ -66,7 +65,7 @@ def recalibrate(
     if as_json:
         print_json(summary)
     elif not quiet:
-        Console(highlight=False).print(_words(summary), markup=False, soft_wrap=True)
+        say(_words(summary))
 
 
 def _words(summary: dict[str, Any]) -> str:

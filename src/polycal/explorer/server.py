@@ -1,19 +1,28 @@
 """The server: on this machine only, until Ctrl-C."""
 
+import asyncio
 import errno
+import logging
 import secrets
 import socket
 from dataclasses import dataclass
+from typing import Any
 
 try:
     import starlette  # noqa: F401 - asked for here, to say which extra has it
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError as error:
     raise ImportError("The explorer needs starlette and uvicorn: pip install 'polycal[explore]'.") from error
 
 from polycal.explorer.app import make_app
 from polycal.explorer.guard import HOST
 from polycal.explorer.state import Explorer
+
+# A browser opens six connections at a time. Who has not sent a whole question after so many seconds is not answered.
+_MAX_CONNECTIONS, _PATIENCE = 64, 10.0
+# Lines that the server may write in all: what goes wrong a thousand times is the same thing.
+_MAX_MESSAGES = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,9 +75,64 @@ def serve(explorer: Explorer, door: Door) -> None:
         ws="none",
         server_header=False,
         timeout_graceful_shutdown=1,
+        http=_Connection,
+        # Waiting connections are taken in so small portions that there is time to close others.
+        backlog=_MAX_CONNECTIONS,
     )
+    few = _Few()
+    for name in ("asyncio", "uvicorn.error"):
+        logging.getLogger(name).addFilter(few)
     try:
         uvicorn.Server(config).run(sockets=[door.listener])
     finally:
         explorer.search.stop()
         door.listener.close()
+
+
+class _Connection(H11Protocol):
+    """A connection that is closed when nothing comes, and, where there are too many, when it has waited longest."""
+
+    _since = 0.0
+    _asked: Any = None
+    _check: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Make room for the new connection at the cost of the one that has been silent for longest."""
+        super().connection_made(transport)
+        self._since = self.loop.time()
+        if len(self.connections) > _MAX_CONNECTIONS:
+            silent = [c for c in self.connections if isinstance(c, _Connection) and c.is_waiting]
+            min(silent, key=lambda connection: connection._since).transport.abort()
+        self._check = self.loop.call_later(_PATIENCE, self._close_if_silent)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        if self._check is not None:
+            self._check.cancel()
+        super().connection_lost(exc)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a question, or the rest of one, is still to come."""
+        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+
+    def _close_if_silent(self) -> None:
+        """Close it if it has been waiting for the same question since the last look."""
+        if self.is_waiting and self.cycle is self._asked:
+            self.transport.abort()
+            return
+        self._asked = self.cycle
+        self._check = self.loop.call_later(_PATIENCE, self._close_if_silent)
+
+
+class _Few(logging.Filter):
+    """The first messages only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left = _MAX_MESSAGES
+
+    def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002 - whatever it is
+        """Whether to write it."""
+        self._left -= 1
+        return self._left >= 0

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from polycal._typing import Path as AnyPath
 from polycal._validation import check_choice
 from polycal._version import __version__
+from polycal.sample import GRID, drift_allowed
 from polycal.steps import (
     Affine,
     Clip,
@@ -23,6 +24,7 @@ from polycal.steps import (
     Log,
     Lookup,
     Normalise,
+    Others,
     Polynomial,
     Product,
     Program,
@@ -46,11 +48,15 @@ _OPSET, _IR_VERSION = 18, 9
 _DTYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
 
 
-def write_onnx(path: AnyPath, steps: Program, n_classes: int, dtype: str) -> None:
-    """Write a model with input ``proba`` and output ``calibrated``, both ``(batch, n_classes)``."""
+def write_onnx(path: AnyPath, steps: Program, n_classes: int, dtype: str, *, gated: bool = False) -> None:
+    """Write a model with input ``proba`` and output ``calibrated``, both ``(batch, n_classes)``.
+
+    A gated model takes probabilities, and renormalises those that the gate does.
+    """
     outside = _DTYPES[check_choice(dtype, "dtype", list(_DTYPES))]
     graph = _Graph()
     inside = graph.add("Cast", "proba", to=TensorProto.DOUBLE)
+    inside = _gate(graph, inside, n_classes, dtype) if gated else inside
     graph.nodes.append(helper.make_node("Cast", [graph.apply(steps, inside)], ["calibrated"], to=outside))
     shape: list[str | int | None] = ["batch", n_classes]
     model = helper.make_model(
@@ -98,6 +104,30 @@ class _Graph:
                 raise TypeError(f"a {step.title} cannot be written as ONNX.")
             rows = _WRITERS[type(step)](self, step, rows)
         return rows
+
+
+def _gate(graph: _Graph, rows: str, n_classes: int, dtype: str) -> str:
+    """What the gate makes of probabilities: rows whose sum is off by more than rounding are renormalised.
+
+    Sums are taken in two parts, without rounding, as `polycal.sample.exact_row_sums` does: steep maps tell rows apart
+    that differ in their last digit.
+    """
+    positive = graph.add("Max", rows, 0.0)
+    coarse = graph.add("Div", graph.add("Round", graph.add("Mul", positive, GRID)), GRID)
+    parts = [
+        graph.add("ReduceSum", part, [1], keepdims=1) for part in (coarse, graph.add("Sub", positive, coarse))
+    ]
+    total = graph.add("Add", *parts)
+    drift = graph.add("Abs", graph.add("Sub", total, 1.0))
+    is_negative = graph.add("Less", graph.add("ReduceMin", rows, [1], keepdims=1), 0.0)
+    off = graph.add("Or", graph.add("Greater", drift, drift_allowed(dtype, n_classes)), is_negative)
+    divided = graph.add("Cast", graph.add("Div", positive, total), to=_DTYPES[dtype])
+    return graph.add("Where", off, graph.add("Cast", divided, to=TensorProto.DOUBLE), rows)
+
+
+def _others(graph: _Graph, _: Others, rows: str) -> str:
+    before, after = (graph.add("CumSum", rows, 1, exclusive=1, reverse=reverse) for reverse in (0, 1))
+    return graph.add("Add", before, after)
 
 
 def _log(graph: _Graph, step: Log, rows: str) -> str:
@@ -240,6 +270,7 @@ _WRITERS: dict[type[Step], Callable[[_Graph, Any, str], str]] = {
     Softmax: _softmax,
     Sigmoid: _sigmoid,
     Normalise: _normalise,
+    Others: _others,
     Interpolate: _interpolate,
     Lookup: _lookup,
     Project: _project,

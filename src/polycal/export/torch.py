@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from polycal.sample import GRID, drift_allowed
 from polycal.steps import (
     Affine,
     Clip,
@@ -19,6 +20,7 @@ from polycal.steps import (
     Log,
     Lookup,
     Normalise,
+    Others,
     Polynomial,
     Product,
     Program,
@@ -37,22 +39,27 @@ except ImportError as error:
     raise ImportError("to_torch needs torch: see https://pytorch.org for how to install it.") from error
 
 
-def make_module(steps: Program) -> nn.Module:
-    """A module from ``(batch, n_classes)`` predictions to calibrated ones, of the same dtype."""
-    return _Calibrator(steps)
+def make_module(steps: Program, *, gated: bool = False) -> nn.Module:
+    """A module from ``(batch, n_classes)`` predictions to calibrated ones, of the same dtype.
+
+    A gated module takes probabilities, and renormalises those that the gate does.
+    """
+    return _Calibrator(steps, gated=gated)
 
 
 class _Calibrator(nn.Module):
     """All the steps, computed in float64 (until told otherwise by ``module.float()``)."""
 
-    def __init__(self, steps: Program) -> None:
+    def __init__(self, steps: Program, *, gated: bool) -> None:
         super().__init__()
+        self.gated = gated
         self.steps = _sequence(steps)
         self.register_buffer("precision", torch.zeros((), dtype=torch.float64), persistent=False)
 
     def forward(self, proba: Tensor) -> Tensor:
         """Calibrated predictions."""
-        return self.steps(proba.to(self.precision.dtype)).to(proba.dtype)
+        rows = proba.to(self.precision.dtype)
+        return self.steps(_gate(rows, proba.dtype) if self.gated else rows).to(proba.dtype)
 
 
 class _Step(nn.Module):
@@ -79,6 +86,28 @@ class _Step(nn.Module):
 
 def _sequence(steps: Program) -> nn.Sequential:
     return nn.Sequential(*(_Step(step) for step in steps))
+
+
+def _gate(rows: Tensor, given: torch.dtype) -> Tensor:
+    """What the gate makes of probabilities: rows whose sum is off by more than rounding are renormalised.
+
+    Sums are taken in two parts, without rounding, as `polycal.sample.exact_row_sums` does: steep maps tell rows apart
+    that differ in their last digit.
+    """
+    outside = torch.promote_types(given, torch.float32)
+    positive = rows.clamp(min=0.0)
+    coarse = (positive * GRID).round() / GRID
+    total = coarse.sum(dim=1, keepdim=True) + (positive - coarse).sum(dim=1, keepdim=True)
+    allowed = drift_allowed(str(outside).removeprefix("torch."), rows.shape[1])
+    off = ((total - 1.0).abs() > allowed) | (rows.amin(dim=1, keepdim=True) < 0.0)
+    return torch.where(off, (positive / total).to(outside).to(rows.dtype), rows)
+
+
+def _others(_: Any, rows: Tensor) -> Tensor:
+    zero = torch.zeros_like(rows[:, :1])
+    before = torch.cat([zero, rows[:, :-1].cumsum(dim=1)], dim=1)
+    after = torch.cat([zero, rows.flip(1)[:, :-1].cumsum(dim=1)], dim=1).flip(1)
+    return before + after
 
 
 def _normalise(step: Any, rows: Tensor) -> Tensor:
@@ -147,6 +176,7 @@ _FORMULAS: dict[type[Step], Callable[[Any, Tensor], Tensor]] = {
     Softmax: lambda _, rows: rows.softmax(dim=1),
     Sigmoid: lambda _, rows: rows.sigmoid(),
     Normalise: _normalise,
+    Others: _others,
     Interpolate: _interpolate,
     Lookup: _lookup,
     Project: _project,

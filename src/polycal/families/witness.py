@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from polycal._card import card, some
+from polycal._text import printable
 from polycal._typing import Float64s, Floats, Ints, Path
 from polycal._validation import check_proba, check_same_classes
 from polycal.kernels.kernels import Gaussian, Kernel, Laplace, Multinomial
@@ -114,7 +115,7 @@ class Witness(Checked, ABC):
         return str(class_index) if self.class_names is None else self.class_names[class_index]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.describe()})"
+        return f"{type(self).__name__}({printable(self.describe())})"
 
     def _repr_html_(self) -> str:
         lines = [("looks at", self.describe()), ("family", self.family), ("classes", f"{self.n_classes:,}")]

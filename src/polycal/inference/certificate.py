@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from polycal._text import printable
 from polycal._typing import Float64s
 from polycal._validation import check_level, check_sample, check_seed, check_witness
 from polycal.families.kernel_lists import ListedKernelWitness
@@ -57,7 +58,7 @@ class Certificate:
             finding = f"miscalibrated by at least {self.lower_bound:.4f} at {1 - self.alpha:.4g} confidence"
         else:
             finding = "no miscalibration shown"
-        return f"{self.witness.describe()} {finding} ({numbers})"
+        return f"{printable(self.witness.describe())} {finding} ({numbers})"
 
 
 def certify(
@@ -204,7 +205,8 @@ class Reading:
 
     def __str__(self) -> str:
         says = f"{self.predicted:.3f}" + (f" ± {self.doubt:.3f}" if self.doubt else "")
-        return f"{self.question} says {says}, is {self.observed:.3f} ({self.share:.0%} of the rows)"
+        numbers = f"says {says}, is {self.observed:.3f} ({self.share:.0%} of the rows)"
+        return f"{printable(self.question)} {numbers}"
 
 
 def read_witness(witness: Witness, fit: Sample, judge: Sample) -> Reading:

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from polycal._text import printable
 from polycal._typing import Float64s
 from polycal.io.columns import (
     SPECIAL_COLUMNS,
@@ -56,6 +57,7 @@ class CsvReader(Reader):
     def write(path: Path, raw: RawPredictions) -> None:
         """Write numbers with the fewest digits that read back as the same float."""
         names = writable_names(raw.class_names, raw.proba.shape[1])
+        _refuse_unseen(names)
         # The label goes first: in a truncated last row it is then the probabilities that are seen to be wrong.
         extra = {"label": _label_texts(raw), "weight": raw.sample_weight, "evaluation": raw.evaluation}
         first = {name: column for name, column in extra.items() if column is not None}
@@ -189,6 +191,16 @@ def _as_printed(proba: Float64s) -> NDArray[Any]:
     # Without the last row, if there are others: the file may have been cut in the middle of a number.
     largest = drift[: max(1, drift.size - 1)].max()
     return proba.astype(np.float32) if np.finfo(np.float64).eps ** 0.5 < largest < 1 else proba
+
+
+def _refuse_unseen(names: Iterable[str]) -> None:
+    """Refuse names that a terminal or an editor would act on instead of showing: a CSV is looked at."""
+    for name in names:
+        if printable(name, lines=True) != name:
+            raise ValueError(
+                f"a CSV cannot have a class column called {name!r}: it holds control characters; rename the class or "
+                "write .npz"
+            )
 
 
 def _label_texts(raw: RawPredictions) -> NDArray[Any] | None:

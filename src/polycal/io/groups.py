@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from polycal import _typing
-from polycal._validation import check_text
+from polycal._text import check_text
 from polycal.storage.damage import check_file, named, readable
 
 MAX_GROUPS_BYTES = 16 << 20

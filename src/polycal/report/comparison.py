@@ -8,6 +8,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from polycal._text import printable_data
+
 _COLUMNS = (
     ("Brier", "brier_score", "{:.4f}"),
     ("log loss", "log_loss", "{:.4f}"),
@@ -22,6 +24,7 @@ _COLUMNS = (
 
 def render_comparison(comparison: dict[str, Any]) -> RenderableType:
     """The comparison as a rich table, with what its columns mean."""
+    comparison = printable_data(comparison)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("method", *(title for title, _, _ in _COLUMNS)):
         table.add_column(name, justify="left" if name == "method" else "right")
@@ -39,6 +42,7 @@ def render_comparison_text(comparison: dict[str, Any], *, width: int = 110) -> s
 
 def render_comparison_html(comparison: dict[str, Any]) -> str:
     """The comparison as a fragment of HTML; every string in it is escaped."""
+    comparison = printable_data(comparison)
     head = "".join(f"<th>{escape(title)}</th>" for title in ("method", *(c[0] for c in _COLUMNS)))
     rows = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in (method["name"], *_cells(method))) + "</tr>"

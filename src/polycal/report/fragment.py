@@ -4,6 +4,7 @@ from html import escape
 from typing import Any
 
 from polycal._card import FRAME
+from polycal._text import printable_data
 from polycal.report.summary import MISCALIBRATED, summarise
 from polycal.report.words import reading_words
 
@@ -13,6 +14,7 @@ _CELL = "text-align:left;padding:.25em 1em .25em 0;vertical-align:top"
 
 def render_fragment(audit: dict[str, Any]) -> str:
     """The verdict, the worst question and the findings."""
+    audit = printable_data(audit)
     summary = summarise(audit)
     mark = "✕" if summary["state"] == MISCALIBRATED else "○"
     lines = [f"<strong>{mark} {escape(summary['badge'])}.</strong> {escape(summary['headline'])}"]

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from polycal._text import printable, printable_data
 from polycal.report import references
 from polycal.report.summary import summarise
 from polycal.report.words import reading_words
@@ -14,6 +15,7 @@ _WORST_CLASSES = 20
 
 def render_markdown(audit: dict[str, Any], *, title: str | None = None, command: str | None = None) -> str:
     """The report without pictures."""
+    audit = printable_data(audit, lines=True)
     summary = summarise(audit)
     parts = [
         f"# {plain(title or 'Audit of predicted probabilities')}: {summary['badge'].lower()}",
@@ -26,7 +28,7 @@ def render_markdown(audit: dict[str, Any], *, title: str | None = None, command:
         "## What could not have been detected",
         _bullets(references.limits(audit)),
         "## Reproduce",
-        _code(command or references.python_call(audit)),
+        _code(printable(command or references.python_call(audit), lines=True)),
         f"Seed {audit['random_state']}; {references.version_words(audit)}.",
         "## Cite",
         f"{references.PAPER} <{references.PAPER_URL}>",
@@ -36,7 +38,7 @@ def render_markdown(audit: dict[str, Any], *, title: str | None = None, command:
 
 def plain(text: str) -> str:
     """Text that Markdown shows as it is: class names are no markup, and end no line."""
-    line = " ".join(text.split())
+    line = " ".join(printable(text, lines=True).split())
     html = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", html)
 

@@ -8,6 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from polycal._text import printable_data
 from polycal.report.summary import summarise
 from polycal.report.words import reading_words, verdict
 
@@ -23,6 +24,7 @@ def render_text(audit: dict[str, Any], *, width: int = 110) -> str:
 
 def render(audit: dict[str, Any]) -> RenderableType:
     """The audit as rich tables: scores, verdict, findings, errors, worst classes, groups."""
+    audit = printable_data(audit)
     parts: list[RenderableType] = [_headline(audit), Text(), Text(verdict(audit), style="bold")]
     for title, table in _sections(audit):
         parts += [Text(), Text(title, style="bold"), table]

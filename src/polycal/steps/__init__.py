@@ -8,7 +8,7 @@ from polycal.steps._base import InBlocks, Product, Program, Step, Sum, is_progra
 from polycal.steps.columns import FLOOR, Affine, Clip, Exp, Linear, Log, Polynomial, Sigmoid
 from polycal.steps.compound import gaussian_exponents
 from polycal.steps.curves import Interpolate, Lookup
-from polycal.steps.rows import Distances, LargestOf, Normalise, Project, Softmax, Top
+from polycal.steps.rows import Distances, LargestOf, Normalise, Others, Project, Softmax, Top
 
 __all__ = [
     "FLOOR",
@@ -23,6 +23,7 @@ __all__ = [
     "Log",
     "Lookup",
     "Normalise",
+    "Others",
     "Polynomial",
     "Product",
     "Program",

@@ -42,6 +42,21 @@ class Normalise(Step):
 
 
 @dataclass(frozen=True, eq=False)
+class Others(Step):
+    """The sum of the row's other entries: ``1 - x`` for probabilities, with all the digits where x is near 1."""
+
+    family: ClassVar[str] = "others"
+
+    def __call__(self, rows: Float64s) -> Float64s:
+        """Apply the step."""
+        before, after = np.zeros(rows.shape), np.zeros(rows.shape)
+        np.cumsum(rows[:, :-1], axis=1, out=before[:, 1:])
+        np.cumsum(rows[:, :0:-1], axis=1, out=after[:, -2::-1])
+        before += after
+        return before
+
+
+@dataclass(frozen=True, eq=False)
 class Project(Step):
     """The nearest point of the simplex in Euclidean distance."""
 
