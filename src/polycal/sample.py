@@ -38,7 +38,8 @@ def exact_row_sums(block: Float64s) -> Float64s:
 
 def drift_allowed(dtype: Any, n_classes: int) -> float:
     """What the rounding of a softmax and of the sum itself leave of 1 - sum; rows further off are renormalised."""
-    return float(np.finfo(dtype).eps) * max(2.0, float(n_classes) ** 0.5)
+    widest: float = max(2.0, float(n_classes) ** 0.5)
+    return float(np.finfo(dtype).eps) * widest
 
 
 def subset_sums(proba: Floats, subset: Ints) -> Float64s:
