@@ -11,7 +11,7 @@ from polycal._typing import Bools, Float64s, Ints
 from polycal.sample import Remainder, Sample, sums_at
 
 # The name of the class that stands for all classes which a row does not list.
-_NOT_LISTED = "(not listed)"
+NOT_LISTED = "(not listed)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,7 +112,7 @@ class ListedSample(Sample):
             self,
             proba=csr(*lists, self.n_classes + 1),
             labels=np.where(self.label_entry >= 0, self.labels, self.n_classes),
-            class_names=None if self.class_names is None else (*self.class_names, _NOT_LISTED),
+            class_names=None if self.class_names is None else (*self.class_names, NOT_LISTED),
             rest=np.zeros(self.n_samples),
             remainder="class",
         )

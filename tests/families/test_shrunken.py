@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from polycal.families._landscape import FullLandscape, expected_labels
 from scipy.optimize import minimize
 from tests import reference_subset
 
 from polycal._validation import check_sample
+from polycal.families._landscape import FullLandscape, expected_labels
 from polycal.families._landscape_lists import plain_landscape, shrunken_landscape
 
 

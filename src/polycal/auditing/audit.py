@@ -30,7 +30,7 @@ from polycal.families.notion import Notion
 from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles, opened_predictions
 from polycal.io.reader import Part
 from polycal.kernels.kernels import Kernel
-from polycal.sample import Sample
+from polycal.sample import Remainder, Sample
 
 
 def audit(
@@ -46,6 +46,7 @@ def audit(
     sample_weight: Any = None,
     class_names: Any = None,
     from_logits: bool = False,
+    remainder: Remainder = "unknown",
     random_state: int = 0,
     n_jobs: int | None = -1,
 ) -> Audit:
@@ -59,7 +60,8 @@ def audit(
     y_true : array-like of shape (n_samples,)
         Class indices, or class names when these are known.
     y_proba : array-like of shape (n_samples, n_classes), or (n_samples,) for two classes
-        Predicted probabilities. String columns of a data frame are the class names.
+        Predicted probabilities. String columns of a data frame are the class names. A SciPy sparse matrix is lists of
+        classes: see Notes.
     notions : sequence of Notion, optional
         What to measure on all rows, and to search for witnesses of with each notion's default auditor. By default
         ``Confidence(smooth=True)``, ``Classwise(smooth=True)`` and ``SubsetSmooth()``.
@@ -74,7 +76,7 @@ def audit(
         Of the kernel search that every audit makes unless `auditors` are given. By default ``Gaussian(0.2)``.
     alpha : float, default 0.05
         Level of every test (Holm over the findings, and over the groups) and of every bound.
-    sample_weight, class_names, from_logits
+    sample_weight, class_names, from_logits, remainder
         As for `smooth_calibration_error`.
     random_state : int, default 0
         Seed of the halves and of every random step.
@@ -101,6 +103,12 @@ def audit(
     passes: errors are computed in cells of the predicted probability, searches see a random sample of the searched
     half, and `Audit.approximations` says so. What is found is judged on every row of the other half in either case.
 
+    Of lists of classes, everything that lists hide is an interval: scores have a ``<name>_high``, classes and groups a
+    ``smooth_error_high``, errors an ``upper``. The true value of the full predictions lies between, however the lists
+    are completed. Findings are judged by the least that each row can be worth, so that a certificate never says more
+    than one of the full predictions would. At most 1,000 classes are measured, those that matter most; groups have a
+    p-value only where lists hide nothing of them. In `HELD_CELLS` lists count by their entries.
+
     Which half a row belongs to depends on the seed and, up to that size, on what the row holds, so that the order of
     rows does not matter; beyond, on its number.
 
@@ -118,7 +126,12 @@ def audit(
     True
     """
     sample = check_sample(
-        y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        class_names=class_names,
+        from_logits=from_logits,
+        remainder=remainder,
     )
     source = MemorySource(sample)
     plan = make_plan(source, notions, auditors, groups, kernel, alpha, random_state, n_jobs)
@@ -137,6 +150,7 @@ def audit_stream(
     alpha: float = 0.05,
     memory: int | str = DEFAULT_MEMORY,
     part: Part = "all",
+    remainder: Remainder = "unknown",
     random_state: int = 0,
     n_jobs: int | None = -1,
 ) -> Audit:
@@ -156,6 +170,8 @@ def audit_stream(
         quadratic in their number. The result does not depend on it.
     part : {"all", "calibration", "evaluation"}
         Which rows, for files that mark them.
+    remainder : {"unknown", "spread", "anywhere", "class"}, default "unknown"
+        For files of lists of classes (see `open_lists`): what is said of the rest, see `smooth_calibration_error`.
 
     Returns
     -------
@@ -187,7 +203,7 @@ def audit_stream(
     >>> audit.n_samples, audit.worst.significant
     (10000, True)
     """
-    source = FileSource(opened_predictions(data, memory, part))
+    source = FileSource(opened_predictions(data, memory, part, remainder))
     plan = make_plan(source, notions, auditors, groups, kernel, alpha, random_state, n_jobs)
     with thread_budget(n_jobs):
         return audit_source(source, plan, calibrator)
@@ -219,6 +235,10 @@ def make_plan(
 def audit_source(source: Source, plan: Plan, calibrator: Any = None) -> Audit:
     """The audit of any source of rows; before and after a calibrator, if there is one."""
     if calibrator is not None:
+        if source.is_listed:
+            raise ValueError(
+                "a calibrator needs full predictions, and these are lists of classes: drop calibrator."
+            )
         check_calibrator(calibrator, source.class_names)
     held = source.gather()
     if held is None:

@@ -59,7 +59,7 @@ def search_all(auditors: Mapping[str, Auditor], searched: Sample, n_jobs: int | 
     """What each auditor finds."""
     with thread_budget(n_jobs):
         # One after the other: a search uses all threads, and often one of them takes most of the time.
-        return [auditor.find(searched) for auditor in auditors.values()]
+        return [auditor.look(searched) for auditor in auditors.values()]
 
 
 def findings_of(found: Mapping[str, Witness], judged: Sequence[Judged], alpha: float) -> tuple[Finding, ...]:

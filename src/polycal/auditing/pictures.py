@@ -202,7 +202,17 @@ def named_pictures(
     def picture(group: tuple[str, Ints]) -> Picture:
         return _subset_picture("group", group[0], group[1], series, level, points)
 
-    return [first, *map_threads(picture, groups.items(), n_jobs)]
+    return [first, *map_threads(picture, _known(series, groups).items(), n_jobs)]
+
+
+def _known(series: Series, sets: Mapping[str, Ints]) -> dict[str, Ints]:
+    """The sets of classes whose probability is known: what lists hide has no curve."""
+    hidden = [sample for sample in series.values() if sample.hides]
+    return {
+        name: subset
+        for name, subset in sets.items()
+        if all(ask_subset(sample, subset).low is None for sample in hidden)
+    }
 
 
 def found_pictures(judged: Series, findings: Sequence["Finding"], level: float) -> list[Picture]:
@@ -211,6 +221,8 @@ def found_pictures(judged: Series, findings: Sequence["Finding"], level: float) 
     for finding in findings:
         witness = finding.witness
         if not isinstance(witness, SubsetWitness) or len(pictures) == _MOST_FOUND:
+            continue
+        if not _known(judged, {"": witness.members}):
             continue
         worst_range = finding.reading.low, finding.reading.high
         members = tuple(witness.members.tolist())

@@ -11,9 +11,10 @@ from polycal._threads import map_threads
 from polycal._typing import Ints
 from polycal.auditing.pictures import chance_spread
 from polycal.auditing.result import QuestionError
+from polycal.families.questions import MOST_CLASSES
 from polycal.inference.certificate import holm
-from polycal.measures.smooth import smooth_error
-from polycal.sample import Question, Sample, ask_subset
+from polycal.measures.smooth import smooth_error, smooth_interval
+from polycal.sample import Question, Sample, ask_subset, likely_classes
 
 # Redraws of the labels for each group: the first make its noise floor, and more are drawn while few of them reach the
 # error that was seen. The budget is in rows redrawn.
@@ -22,12 +23,13 @@ _ENOUGH = 10
 
 
 def class_errors(sample: Sample, n_jobs: int | None) -> tuple[QuestionError, ...]:
-    """Every class as a question, worst first."""
+    """Every class as a question, worst first; of lists those that matter most."""
 
     def measure(class_index: int) -> QuestionError:
         return _measure(sample, sample.name(class_index), np.array([class_index]))
 
-    errors = map_threads(measure, range(sample.n_classes), n_jobs)
+    classes = likely_classes(sample, MOST_CLASSES if sample.is_listed else sample.n_classes)
+    errors = map_threads(measure, classes.tolist(), n_jobs)
     return tuple(sorted(errors, key=lambda q: -q.smooth_error))
 
 
@@ -40,6 +42,7 @@ def group_errors(
     noises = [
         Noise(error.smooth_error, partial(_redrawn_error, ask_subset(sample, subset)))
         for error, subset in zip(errors, groups.values(), strict=True)
+        if error.smooth_error_high is None
     ]
     return tested_groups(errors, noises, n_draws, seed, n_jobs)
 
@@ -54,8 +57,11 @@ class Noise(NamedTuple):
 def tested_groups(
     errors: Sequence[QuestionError], noises: Sequence[Noise], n_draws: int, seed: int, n_jobs: int | None
 ) -> tuple[QuestionError, ...]:
-    """The groups with their noise floors and Holm-adjusted p-values, from at most so many draws each."""
-    seeds = np.random.SeedSequence(seed).spawn(len(errors))
+    """The groups with their noise floors and Holm-adjusted p-values, from at most so many draws each.
+
+    Those of which lists hide something are left as they are, and have no noise.
+    """
+    seeds = np.random.SeedSequence(seed).spawn(len(noises))
 
     def test(task: tuple[Noise, np.random.SeedSequence]) -> tuple[float, float]:
         (error, draw), own_seed = task
@@ -63,11 +69,16 @@ def tested_groups(
 
     tests = map_threads(test, list(zip(noises, seeds, strict=True)), n_jobs)
     p_values = holm([p for _, p in tests])
-    smallest = min(len(errors) / (1 + n_draws), 1.0)
-    return tuple(
-        replace(error, noise_floor=floor, p_value=p, smallest_p_value=smallest)
-        for error, (floor, _), p in zip(errors, tests, p_values, strict=True)
-    )
+    smallest = min(len(noises) / (1 + n_draws), 1.0)
+    known = iter(zip(tests, p_values, strict=True))
+
+    def tested(error: QuestionError) -> QuestionError:
+        if error.smooth_error_high is not None:
+            return error
+        (floor, _), p = next(known)
+        return replace(error, noise_floor=floor, p_value=p, smallest_p_value=smallest)
+
+    return tuple(map(tested, errors))
 
 
 def draws_wanted(n_groups: int, alpha: float) -> int:
@@ -111,11 +122,13 @@ def _redrawn_error(question: Question, rng: np.random.Generator) -> float:
 
 def _measure(sample: Sample, name: str, subset: Ints) -> QuestionError:
     question = ask_subset(sample, subset)
+    interval = smooth_interval(question)[0] if question.low is not None else None
     return QuestionError(
         name=name,
         classes=tuple(sample.name(int(c)) for c in subset),
         predicted=float(np.average(question.predicted, weights=question.weight)),
         frequency=float(np.average(question.hits, weights=question.weight)),
-        smooth_error=smooth_error(question),
+        smooth_error=smooth_error(question) if interval is None else interval.low,
+        smooth_error_high=None if interval is None else interval.high,
         chance=chance_spread(question),
     )

@@ -37,7 +37,7 @@ class QuestionError:
     predicted, frequency : float
         Mean predicted probability and observed share of "yes".
     smooth_error : float
-        Exact smooth calibration error (plug-in, biased upwards).
+        Exact smooth calibration error (plug-in, biased upwards); of lists the least that it can be.
     chance : float
         Standard deviation that ``frequency - predicted`` would have if the predictions were calibrated.
     noise_floor : float or None
@@ -48,6 +48,9 @@ class QuestionError:
     smallest_p_value : float or None
         The smallest p-value that so many redraws could have given. If it is above the audit's alpha, no error of the
         group could have been shown.
+    smooth_error_high : float or None
+        The most that the error can be, where lists hide it. Such a group has no noise floor and no p-value, since what
+        would be redrawn is not known; `predicted` is then the middle of what it can be.
     """
 
     name: str
@@ -59,6 +62,7 @@ class QuestionError:
     noise_floor: float | None = None
     p_value: float | None = None
     smallest_p_value: float | None = None
+    smooth_error_high: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists."""
@@ -86,6 +90,7 @@ class MeasuredError:
             "notion": self.estimate.notion.name,
             "definition": repr(self.estimate.notion),
             "value": self.estimate.value,
+            "upper": self.estimate.upper,
             "kind": self.estimate.kind,
             "method": self.estimate.method,
             "noise_floor": self.noise_floor,
@@ -168,13 +173,13 @@ class Audit:
     random_state : int
         Seed of everything random.
     scores : dict of str to float
-        Accuracy, Brier score and log loss.
+        Accuracy, Brier score and log loss; of those that lists hide the least, with the most under ``<name>_high``.
     errors : tuple of MeasuredError
         The notions measured, on all rows.
     findings : tuple of Finding
         Witnesses judged on unseen rows, the largest proven error first.
     classes : tuple of QuestionError
-        Every class as a question, worst first.
+        Every class as a question, worst first; of lists with more than 1,000 classes those that matter most.
     groups : tuple of QuestionError
         Every named group as a question, in the order given.
     pictures : tuple of Picture
@@ -183,7 +188,7 @@ class Audit:
         Whether rows had weights.
     approximations : tuple of str
         What was not computed exactly because there were more than `HELD_CELLS` probabilities, in sentences; empty where
-        everything is exact.
+        everything is exact. Of lists, also what they hide.
     default_notions : bool
         Whether the notions were those that an audit measures unless told otherwise.
     calibrator : str or None

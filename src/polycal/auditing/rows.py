@@ -25,12 +25,20 @@ from polycal.calibrators.base import Calibrator
 from polycal.families.auditor import Auditor
 from polycal.families.kernel import KernelAuditor
 from polycal.families.notion import ErrorEstimate, Notion
-from polycal.families.questions import Classwise, Confidence, PerQuestion, SubsetWitness, TopWitness
+from polycal.families.questions import (
+    MOST_CLASSES,
+    Classwise,
+    Confidence,
+    PerQuestion,
+    SubsetWitness,
+    TopWitness,
+)
 from polycal.families.witness import Witness
 from polycal.inference.certificate import class_contributions, worst_range
 from polycal.inference.redraw import null_draws
+from polycal.listed import ListedSample
 from polycal.measures.scores import sample_scores
-from polycal.sample import Sample, ask_confidence, ask_subset
+from polycal.sample import Sample, ask_confidence, ask_subset, likely_classes, refuse_lists
 from polycal.states.certificate import CertificateState, ReadingState
 from polycal.states.kernel import KernelState, choose_landmarks
 from polycal.states.questions import ClassesState, QuestionState, QuestionSummary
@@ -63,6 +71,14 @@ _ON_A_SKETCH = (
     "Searches saw a random sample of at most {rows:,} rows of the searched half; the kernel search saw all of it, "
     "through landmarks. What they found was judged on every row of the other half."
 )
+_HIDDEN = (
+    "The lists leave out {rest:.3g} of the probability on average. What that hides is given as an interval, "
+    "certificates count each row with the least it can be worth, and sets of classes that are not wholly listed have "
+    "no picture and no test."
+)
+_SOME_CLASSES = (
+    "Of {classes:,} classes, the {most:,} with the largest predictions and frequencies are measured."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +108,10 @@ class Measured(NamedTuple):
 class Rows(ABC):
     """The rows of an audit, in the order in which it asks: measure, find, errors, pictures."""
 
-    approximations: tuple[str, ...] = ()
+    @property
+    @abstractmethod
+    def approximations(self) -> tuple[str, ...]:
+        """What is not exact, in sentences."""
 
     @abstractmethod
     def measure(self) -> Measured:
@@ -126,6 +145,11 @@ class HeldRows(Rows):
     def __init__(self, sample: Sample, halves: Halves, plan: Plan) -> None:
         self.sample, self.halves, self.plan = sample, halves, plan
 
+    @property
+    def approximations(self) -> tuple[str, ...]:
+        """What lists hide."""
+        return _hidden(self.sample)
+
     def measure(self) -> Measured:
         """Scores, classes and groups."""
         sample, plan = self.sample, self.plan
@@ -150,7 +174,11 @@ class HeldRows(Rows):
         return tuple(self._measured(notion) for notion in self.plan.notions)
 
     def _measured(self, notion: Notion) -> MeasuredError:
+        if not notion.reads_lists:
+            refuse_lists(self.sample, repr(notion))
         estimate = notion.estimate(self.sample)
+        if self.sample.is_listed:
+            return MeasuredError(estimate, None)
         cost = self.sample.n_samples * self.sample.n_classes * (1 if notion.name in _CHEAP else 100)
         n_draws = min(_FLOOR_DRAWS, _FLOOR_BUDGET // cost)
         if n_draws < 2:
@@ -180,6 +208,13 @@ class HeldRows(Rows):
             if isinstance(before, HeldRows)
             else {"as given": self.sample}
         )
+
+
+@dataclass(eq=False, kw_only=True)
+class _Choosing(Pass):
+    """A pass before the first, over lists of many classes: a sample that shows which of them matter."""
+
+    sketch: SketchState = field(metadata=SEARCHED)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -239,9 +274,11 @@ class StreamedRows(Rows):
     _measured: _Measuring | None = field(default=None, init=False)
     _judged: _Judging | None = field(default=None, init=False)
     _notions: dict[int, ErrorEstimate] = field(default_factory=dict, init=False)
+    _followed: Ints | None = field(default=None, init=False)
 
     def measure(self) -> Measured:
         """The first pass: scores, classes and groups over all rows, and random rows of both halves."""
+        self._followed = self._choose_classes()
         passed = self._run(self._measuring())
         self._measured = passed
         scores = passed.scores
@@ -296,13 +333,28 @@ class StreamedRows(Rows):
         return {"as given": drawn}
 
     @property
-    def approximations(self) -> tuple[str, ...]:  # type: ignore[override]  # known when it is asked for
+    def approximations(self) -> tuple[str, ...]:
         """What is not exact, and from which size on."""
-        k = self.source.n_classes
+        k, width = self.source.n_classes, self._width
         return (
-            _GONE_BY.format(rows=held_rows(k), classes=k, cells=HELD_CELLS),
-            _IN_CELLS.format(cells=_CELLS, class_cells=_class_cells(k)),
-            _ON_A_SKETCH.format(rows=_sketch_rows(k)),
+            _GONE_BY.format(rows=held_rows(width), classes=k, cells=HELD_CELLS),
+            _IN_CELLS.format(cells=_CELLS, class_cells=_class_cells(width)),
+            _ON_A_SKETCH.format(rows=_sketch_rows(width)),
+            *(_hidden(self._first().sketch.finish()) if self.source.is_listed else ()),
+        )
+
+    @property
+    def _width(self) -> int:
+        """By which cells and sketches are sized: the number of classes, of lists at most that of those measured."""
+        return min(self.source.n_classes, MOST_CLASSES) if self.source.is_listed else self.source.n_classes
+
+    def _choose_classes(self) -> Ints | None:
+        """The classes to measure; None if all."""
+        if self._width == self.source.n_classes:
+            return None
+        sketch = SketchState(_sketch_rows(self._width), random_state=self.plan.seed)
+        return likely_classes(
+            self._run(_Choosing(seed=self.plan.seed, sketch=sketch)).sketch.finish(), MOST_CLASSES
         )
 
     def _first(self) -> _Measuring:
@@ -314,12 +366,12 @@ class StreamedRows(Rows):
         return self.source.run(task, self.plan.n_jobs)
 
     def _measuring(self) -> _Measuring:
-        k, seed = self.source.n_classes, self.plan.seed
+        k, seed = self._width, self.plan.seed
         return _Measuring(
             seed=seed,
             calibrator=self.calibrator,
             scores=ScoreState(),
-            classes=ClassesState(resolution=1 / _class_cells(k)),
+            classes=ClassesState(resolution=1 / _class_cells(k), classes=self._followed),
             confidence=QuestionState(resolution=1 / _CELLS),
             groups={
                 name: QuestionState(members.tolist(), resolution=1 / _CELLS)
@@ -385,12 +437,18 @@ class StreamedRows(Rows):
         if notion == _SMOOTH_CONFIDENCE:
             summary = measured.confidence.finish()
             witness: Witness = TopWitness((summary.curve.phi.simplified(),), k, names)
-            floor = float(measured.confidence.noise(_FLOOR_DRAWS, seed).mean())
+            floor = (
+                None if self.source.is_listed else float(measured.confidence.noise(_FLOOR_DRAWS, seed).mean())
+            )
             return MeasuredError(_in_cells(summary, notion, n, witness), floor)
         if notion == _SMOOTH_CLASSWISE:
             summaries = measured.classes.finish()
-            worst = int(np.argmax([_least(summary) for summary in summaries]))
-            witness = SubsetWitness(np.array([worst]), summaries[worst].curve.phi.simplified(), k, names)
+            worst = int(np.argmax([summary.low for summary in summaries]))
+            members = np.array([worst if self._followed is None else self._followed[worst]])
+            witness = SubsetWitness(members, summaries[worst].curve.phi.simplified(), k, names)
+            if self.source.is_listed:
+                estimate = _in_cells(summaries[worst], notion, n, witness)
+                return MeasuredError(replace(estimate, upper=max(s.high for s in summaries)), None)
             floor = float(measured.classes.noise(_FLOOR_DRAWS, seed).max(axis=0).mean())
             return MeasuredError(_in_cells(summaries[worst], notion, n, witness), floor)
         return MeasuredError(self._searched_error(number, notion, n), None)
@@ -415,8 +473,10 @@ class StreamedRows(Rows):
         return replace(estimate, kind="heuristic", method=method)
 
     def _classes(self, summaries: Sequence[QuestionSummary]) -> tuple[QuestionError, ...]:
+        classes = range(len(summaries)) if self._followed is None else self._followed.tolist()
         errors = [
-            self._question(self._name(c), np.array([c]), summary) for c, summary in enumerate(summaries)
+            self._question(self._name(c), np.array([c]), summary)
+            for c, summary in zip(classes, summaries, strict=True)
         ]
         return tuple(sorted(errors, key=lambda question: -question.smooth_error))
 
@@ -426,7 +486,8 @@ class StreamedRows(Rows):
             self._question(name, members, passed.groups[name].finish()) for name, members in groups.items()
         ]
         # The error seen and those drawn are of the same cells, so that the test is of the level it says.
-        cells = [passed.groups[name].in_cells(_TEST_CELLS) for name in groups]
+        known = [name for name, error in zip(groups, errors, strict=True) if error.smooth_error_high is None]
+        cells = [passed.groups[name].in_cells(_TEST_CELLS) for name in known]
         noises = [Noise(one.error(), one.draw) for one in cells]
         return tested_groups(errors, noises, draws_wanted(len(groups), plan.alpha), plan.seed, plan.n_jobs)
 
@@ -436,7 +497,8 @@ class StreamedRows(Rows):
             classes=tuple(self._name(int(c)) for c in members),
             predicted=summary.predicted,
             frequency=summary.frequency,
-            smooth_error=summary.value,
+            smooth_error=summary.low if summary.unknown else summary.value,
+            smooth_error_high=summary.high if summary.unknown else None,
             chance=summary.chance,
         )
 
@@ -473,8 +535,14 @@ def _reading(witness: Witness, sketch: Sample) -> ReadingState:
 
 def _in_cells(summary: QuestionSummary, notion: Notion, n_samples: int, witness: Witness) -> ErrorEstimate:
     method = f"cells of the predicted probability; the exact value is within {summary.bound:.1e} of {summary.value:.6f}"
-    return ErrorEstimate(_least(summary), "lower bound", notion, method, 1, n_samples, witness)
+    upper = summary.high if summary.unknown else None
+    return ErrorEstimate(summary.low, "lower bound", notion, method, 1, n_samples, witness, upper=upper)
 
 
-def _least(summary: QuestionSummary) -> float:
-    return max(0.0, summary.value - summary.bound)
+def _hidden(sample: Sample) -> tuple[str, ...]:
+    """What lists hide, in sentences."""
+    if not isinstance(sample, ListedSample):
+        return ()
+    rest = _HIDDEN.format(rest=float(sample.mass @ sample.rest))
+    some = _SOME_CLASSES.format(classes=sample.n_classes, most=MOST_CLASSES)
+    return (*((rest,) if sample.hides else ()), *((some,) if sample.n_classes > MOST_CLASSES else ()))

@@ -10,10 +10,12 @@ import numpy as np
 from polycal._threads import thread_count
 from polycal.auditing.passes import AnyPass, show
 from polycal.io.chunks import Chunk, PredictionFiles
+from polycal.listed import ListedSample
+from polycal.listed import joined as joined_lists
 from polycal.sample import Sample
 
 # Up to so many probabilities all rows are held and everything is exact; few classes count as `_FEW_CLASSES`, since rows
-# have a cost of their own.
+# have a cost of their own. Of lists the entries count.
 HELD_CELLS = 1 << 22
 _FEW_CLASSES = 20
 # Rows of memory that a thread works on at once.
@@ -25,11 +27,19 @@ def held_rows(n_classes: int) -> int:
     return HELD_CELLS // max(n_classes, _FEW_CLASSES)
 
 
+def n_cells(sample: Sample) -> int:
+    """The probabilities of a sample, as they count for `HELD_CELLS`: of lists the entries."""
+    fewest = _FEW_CLASSES * sample.n_samples
+    return max(fewest, sample.indices.size if isinstance(sample, ListedSample) else sample.proba.size)
+
+
 class Source(ABC):
     """Rows of the same classes, in an order: they can be gathered if they are few, or shown to a pass."""
 
     n_classes: int
     class_names: tuple[str, ...] | None
+    # Whether rows list only some classes.
+    is_listed: bool = False
     # What may be used beyond the interpreter, in bytes; None where the rows are in memory already.
     free_memory: int | None = None
 
@@ -57,17 +67,19 @@ class MemorySource(Source):
 
     def __post_init__(self) -> None:
         self.n_classes, self.class_names = self.sample.n_classes, self.sample.class_names
+        self.is_listed = self.sample.is_listed
 
     def gather(self) -> Sample | None:
         """The sample itself, if it is small enough."""
-        return self.sample if self.sample.n_samples <= held_rows(self.n_classes) else None
+        return self.sample if n_cells(self.sample) <= HELD_CELLS else None
 
     def run(self, task: AnyPass, n_jobs: int | None) -> AnyPass:
         """Slices of the rows, on threads."""
         return show(task, self._slices(), thread_count(n_jobs))
 
     def _slices(self) -> Iterator[Callable[[], Chunk]]:
-        step = max(1, min(_THREAD_ROWS, _THREAD_CELLS // self.n_classes))
+        width = max(1, n_cells(self.sample) // self.sample.n_samples)
+        step = max(1, min(_THREAD_ROWS, _THREAD_CELLS // width))
         for start in range(0, self.sample.n_samples, step):
             yield partial(self._slice, start, min(start + step, self.sample.n_samples))
 
@@ -82,12 +94,13 @@ class FileSource(Source):
     files: PredictionFiles
 
     def __post_init__(self) -> None:
-        self.n_classes, self.class_names = self.files.n_classes, self.files.class_names
+        self.n_classes, self.class_names = self.files.sample_classes
+        self.is_listed = self.files.is_listed
         self.free_memory = self.files.free_memory
 
     def gather(self) -> Sample | None:
         """All files, one after the other, until there are too many rows."""
-        return gathered(self.files.samples(), self.n_classes)
+        return gathered(self.files.samples())
 
     def run(self, task: AnyPass, n_jobs: int | None) -> AnyPass:
         """Chunks of the files, on threads."""
@@ -95,13 +108,14 @@ class FileSource(Source):
         return show(task, self.files.unread_chunks(n_threads), n_threads)
 
 
-def gathered(parts: Iterable[Sample], n_classes: int) -> Sample | None:
+def gathered(parts: Iterable[Sample]) -> Sample | None:
     """The rows of several samples of the same classes, one after the other; None if they are too many to be held."""
-    most, kept, n_rows = held_rows(n_classes), [], 0
+    kept: list[Sample] = []
+    total = 0
     for part in parts:
         kept.append(part)
-        n_rows += part.n_samples
-        if n_rows > most:
+        total += n_cells(part)
+        if total > HELD_CELLS:
             return None
     if not kept:
         raise ValueError("there is no row to audit.")
@@ -112,6 +126,9 @@ def joined(parts: list[Sample]) -> Sample:
     """Samples of the same classes as one; it has weights if any of them has."""
     if len(parts) == 1:
         return parts[0]
+    lists = [part for part in parts if isinstance(part, ListedSample)]
+    if lists:
+        return joined_lists(lists)
     weights = None
     if any(part.sample_weight is not None for part in parts):
         weights = np.concatenate(

@@ -57,6 +57,14 @@ MemoryOption = Annotated[
         help="Use no more than this, such as 1GiB; by default half of the machine's. The result is the same.",
     ),
 ]
+RemainderOption = Annotated[
+    str,
+    typer.Option(
+        "--remainder",
+        metavar="RULE",
+        help="What lists of classes leave over: unknown, spread, anywhere or class.",
+    ),
+]
 SchedulerOption = Annotated[
     str | None,
     typer.Option(
@@ -72,6 +80,7 @@ def audit(
     *,
     groups: GroupsOption = None,
     part: PartOption = "all",
+    remainder: RemainderOption = "unknown",
     notion: NotionOption = None,
     calibrator: CalibratorOption = None,
     html: HtmlOption = None,
@@ -98,6 +107,7 @@ def audit(
         "calibrator": None if calibrator is None else read_calibrator(calibrator),
         "alpha": alpha,
         "part": part,
+        "remainder": remainder,
         "memory": memory or usable_memory(),
         "random_state": seed,
         "n_jobs": jobs,

@@ -19,7 +19,7 @@ from polycal.families.notion import Notion
 from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles
 from polycal.io.reader import Part
 from polycal.kernels.kernels import Kernel
-from polycal.sample import Sample
+from polycal.sample import Remainder, Sample
 
 
 def audit(
@@ -34,6 +34,7 @@ def audit(
     alpha: float = 0.05,
     memory: int | str = DEFAULT_MEMORY,
     part: Part = "all",
+    remainder: Remainder = "unknown",
     class_names: Any = None,
     random_state: int = 0,
     n_jobs: int | None = -1,
@@ -48,7 +49,7 @@ def audit(
         arrays ``(y_true, y_proba)`` or ``(y_true, y_proba, sample_weight)``, cut along the rows.
     client : distributed.Client or str, optional
         A client, or the address of a scheduler. By default threads of this process.
-    notions, auditors, groups, calibrator, kernel, alpha, part, random_state
+    notions, auditors, groups, calibrator, kernel, alpha, part, remainder, random_state
         As for `audit_stream`.
     memory : int or str, default "1GiB"
         What each worker may use for chunks of files. A partition of a data frame or array is one chunk.
@@ -79,7 +80,7 @@ def audit(
     >>> distributed.audit(tuple(arrays)).n_samples
     10000
     """
-    parts = partitions_of(data, memory, part, class_names)
+    parts = partitions_of(data, memory, part, class_names, remainder)
     with thread_budget(n_jobs), computing(client) as compute:
         source = DaskSource(parts, compute)
         plan = make_plan(source, notions, auditors, groups, kernel, alpha, random_state, n_jobs)
@@ -94,17 +95,19 @@ class DaskSource(Source):
     compute: Compute
 
     def __post_init__(self) -> None:
-        self.n_classes, self.class_names = self.parts.files.n_classes, self.parts.files.class_names
+        self.n_classes, self.class_names = self.parts.files.sample_classes
+        self.is_listed = self.parts.files.is_listed
         self.free_memory = self.parts.files.free_memory
         self._counts: list[int] | None = None
 
     def gather(self) -> Sample | None:
         """The rows of all partitions, if there are few enough."""
-        if sum(self.counts()) > held_rows(self.n_classes):
+        # Lists count by their entries, which are known when they have been read; they are few.
+        if sum(self.counts()) > held_rows(1 if self.is_listed else self.n_classes):
             return None
         read = dask().delayed(_samples, pure=False)
         pieces = self.compute(dask().delayed([read(self.parts.files, part) for part in self.parts.delayed]))
-        return gathered((sample for piece in pieces for sample in piece), self.n_classes)
+        return gathered(sample for piece in pieces for sample in piece)
 
     def run(self, task: AnyPass, n_jobs: int | None) -> AnyPass:  # noqa: ARG002 - the cluster has workers of its own
         """A task per partition, and a tree of merges."""

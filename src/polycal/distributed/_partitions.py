@@ -16,6 +16,7 @@ from polycal.io.chunks import Chunk, PredictionFiles, opened_predictions, parse_
 from polycal.io.columns import Columns, flags_from_codes, sort_columns
 from polycal.io.paths import FilePath
 from polycal.io.reader import PARTS, Part, RawPredictions, UnreadChunk, rows_of_part
+from polycal.sample import Remainder
 from polycal.storage.damage import named
 
 
@@ -67,6 +68,11 @@ class FilePartition(Partition):
         """The file in chunks."""
         return files.reader(self.path).unread_chunks(files.chunk_rows)
 
+    def chunks(self, files: PredictionFiles, first_row: int) -> Iterator[Chunk]:
+        """Its rows, of either form, checked."""
+        with self.naming():
+            yield from files.file_chunks(self.path, first_row)
+
     def n_rows(self, files: PredictionFiles) -> int:
         """As the file says."""
         return files.n_rows(self.path)
@@ -108,7 +114,9 @@ class Partitions:
     delayed: list[Any]
 
 
-def partitions_of(data: Any, memory: int | str, part: Part, class_names: Any) -> Partitions:
+def partitions_of(
+    data: Any, memory: int | str, part: Part, class_names: Any, remainder: Remainder = "unknown"
+) -> Partitions:
     """Partitions of files, of a Dask data frame, or of (labels, probabilities) as Dask arrays."""
     check_choice(part, "part", PARTS)
     if is_frame(data):
@@ -116,7 +124,7 @@ def partitions_of(data: Any, memory: int | str, part: Part, class_names: Any) ->
     if is_arrays(data):
         return _array_partitions(data, memory, part, class_names)
     if isinstance(data, str | PathLike | list | PredictionFiles):
-        files = opened_predictions(data, memory, part)
+        files = opened_predictions(data, memory, part, remainder)
         # Workers may run in other folders.
         files = replace(files, paths=tuple(path.absolute() for path in files.paths))
         make = dask().delayed(FilePartition, pure=False)

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -128,6 +128,13 @@ class PredictionFiles(OpenedFiles[Chunk]):
     """
 
     part: Part = "all"
+    # Whether rows list only some classes.
+    is_listed: ClassVar[bool] = False
+
+    @property
+    def sample_classes(self) -> tuple[int, tuple[str, ...] | None]:
+        """Number and names of the classes that samples of these files have."""
+        return self.n_classes, self.class_names
 
     @property
     def chunk_rows(self) -> int:
@@ -288,13 +295,17 @@ def open_predictions(
 
 
 def opened_predictions(
-    data: _typing.Path | Sequence[_typing.Path] | PredictionFiles, memory: int | str, part: Part
+    data: _typing.Path | Sequence[_typing.Path] | PredictionFiles,
+    memory: int | str,
+    part: Part,
+    remainder: Remainder = "unknown",
 ) -> PredictionFiles:
     """Files that may have been opened before; what was chosen then is not to be chosen otherwise now."""
     if not isinstance(data, PredictionFiles):
-        return open_predictions(data, memory=memory, part=part)
+        return open_predictions(data, memory=memory, part=part, remainder=remainder)
     for name, now, default, before in (
         ("part", part, "all", data.part),
+        ("remainder", remainder, "unknown", getattr(data, "remainder", remainder)),
         ("memory", parse_memory(memory), parse_memory(DEFAULT_MEMORY), data.memory),
     ):
         if now not in {default, before}:

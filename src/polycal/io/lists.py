@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from polycal.io.chunks import DEFAULT_MEMORY, Chunk, PredictionFiles, parse_memo
 from polycal.io.parquet_batches import OpenParquet, open_parquet
 from polycal.io.paths import FilePath, find_files, local_path
 from polycal.io.reader import PARTS, Part
-from polycal.listed import ListedSample, joined
+from polycal.listed import NOT_LISTED, ListedSample, joined
 from polycal.sample import Remainder, Sample
 from polycal.storage.atomic import replacing
 from polycal.storage.damage import named
@@ -43,6 +43,14 @@ class ListFiles(PredictionFiles):
     """
 
     remainder: Remainder = "unknown"
+    is_listed: ClassVar[bool] = True
+
+    @property
+    def sample_classes(self) -> tuple[int, tuple[str, ...] | None]:
+        """Number and names of the classes; with a remainder of "class" there is one more."""
+        if self.remainder != "class":
+            return self.n_classes, self.class_names
+        return self.n_classes + 1, None if self.class_names is None else (*self.class_names, NOT_LISTED)
 
     def file_chunks(self, path: FilePath, first_row: int) -> Iterator[Chunk]:
         """The chunks of one file whose first row has this number."""

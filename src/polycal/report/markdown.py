@@ -7,7 +7,7 @@ from typing import Any
 from polycal._text import printable, printable_data
 from polycal.report import references
 from polycal.report.summary import summarise
-from polycal.report.words import reading_words
+from polycal.report.words import between, reading_words, score
 
 # Classes to list, at most: the page and the JSON hold them all.
 _WORST_CLASSES = 20
@@ -52,8 +52,8 @@ def _verdict(audit: dict[str, Any], summary: dict[str, Any]) -> list[str]:
             f"(proven, with {worst['confidence']} confidence; best estimate {worst['estimate']}).{_reading(worst)}"
         )
     size = f"{audit['n_samples']:,} predictions over {audit['n_classes']:,} classes"
-    accuracy = f"accuracy {scores['accuracy']:.3f}"
-    losses = f"Brier score {scores['brier_score']:.4f}, log loss {scores['log_loss']:.4f}"
+    accuracy = f"accuracy {score(scores, 'accuracy', '.3f')}"
+    losses = f"Brier score {score(scores, 'brier_score')}, log loss {score(scores, 'log_loss')}"
     todo = _bullets(plain(line) for line in summary["advice"])
     return [*parts, plain(summary["because"]), f"{size}: {accuracy}, {losses}.", "## What to do", todo]
 
@@ -103,24 +103,36 @@ def _groups(audit: dict[str, Any]) -> list[str]:
     if not audit["groups"]:
         return []
     head = ("group", "says", "happens", "error", "noise floor", "p-value")
-    keys = ("predicted", "frequency", "smooth_error", "noise_floor")
-    rows = [[g["name"], *(_number(g[key]) for key in keys), f"{g['p_value']:.2g}"] for g in audit["groups"]]
+    rows = [
+        [*_question(g), _number(g["noise_floor"]), "-" if g["p_value"] is None else f"{g['p_value']:.2g}"]
+        for g in audit["groups"]
+    ]
     return ["## Groups", _table(head, rows)]
 
 
 def _classes(audit: dict[str, Any]) -> list[str]:
-    keys = ("predicted", "frequency", "smooth_error")
     worst = audit["classes"][:_WORST_CLASSES]
-    rows = [[row["name"], *(_number(row[key]) for key in keys)] for row in worst]
+    rows = [_question(row) for row in worst]
     title = f"## Worst classes ({len(worst)} of {audit['n_classes']:,})"
     return [title, _table(("class", "says", "happens", "error"), rows)]
+
+
+def _question(row: dict[str, Any]) -> list[str]:
+    error = between(row["smooth_error"], row.get("smooth_error_high"))
+    return [row["name"], _number(row["predicted"]), _number(row["frequency"]), error]
 
 
 def _errors(audit: dict[str, Any]) -> list[str]:
     if not audit["errors"]:
         return []
     rows = [
-        [e["definition"], _number(e["value"]), _number(e["noise_floor"]), e["kind"], e["method"]]
+        [
+            e["definition"],
+            between(e["value"], e.get("upper")),
+            _number(e["noise_floor"]),
+            e["kind"],
+            e["method"],
+        ]
         for e in audit["errors"]
     ]
     return ["## Errors on all rows", _table(("notion", "error", "noise floor", "kind", "how"), rows)]

@@ -8,7 +8,7 @@ from polycal.report import assets, references
 from polycal.report.charts.cumulative import cumulative_chart
 from polycal.report.charts.reliability import reliability_chart
 from polycal.report.summary import summarise
-from polycal.report.words import reading_words
+from polycal.report.words import between, is_shown, reading_words, score
 
 # Groups whose pictures are not folded up.
 _OPEN_GROUPS = 4
@@ -34,6 +34,9 @@ def render_page(audit: dict[str, Any], *, title: str | None = None, command: str
             command=command or references.python_call(audit),
             references=references,
             reading_words=reading_words,
+            between=between,
+            is_shown=is_shown,
+            score=score,
             policy=assets.policy(scripts),
             style=Markup(assets.static("report.css")),  # noqa: S704 - ours
             scripts=[Markup(script) for script in scripts],  # noqa: S704 - ours and Vega's
@@ -69,7 +72,7 @@ def _unfolded(audit: dict[str, Any]) -> set[str]:
     """The groups whose pictures are open at first: all of a few, of many the first that are shown wrong."""
     groups = audit["groups"]
     if len(groups) > _OPEN_GROUPS:
-        groups = [group for group in groups if group["p_value"] <= audit["alpha"]][:_OPEN_GROUPS]
+        groups = [group for group in groups if is_shown(group, audit["alpha"])][:_OPEN_GROUPS]
     return {group["name"] for group in groups}
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from polycal.report.words import proven_findings, shown_groups
+from polycal.report.words import is_shown, proven_findings, shown_groups
 
 # What can be said: an error is proven; none is; none was searched for.
 MISCALIBRATED, SILENT, UNSEARCHED = "miscalibrated", "silent", "unsearched"
@@ -49,7 +49,7 @@ def _headline(audit: dict[str, Any], state: str) -> str:
 def _is_small(audit: dict[str, Any], state: str) -> bool:
     """Whether all that is proven is small; what a kernel finds has no such scale."""
     proven = proven_findings(audit)
-    shown = [group["smooth_error"] for group in audit["groups"] if group["p_value"] <= audit["alpha"]]
+    shown = [group["smooth_error"] for group in audit["groups"] if is_shown(group, audit["alpha"])]
     sizes = [finding["estimate"] for finding in proven] + shown
     return state == MISCALIBRATED and max(sizes) < _SMALL
 
@@ -174,11 +174,12 @@ def _worst_advice(worst: dict[str, Any]) -> str:
 def _group_advice(audit: dict[str, Any]) -> list[str]:
     """Which named groups are shown wrong, and which are not."""
     wrong = shown_groups(audit)
-    fine = [g["name"] for g in audit["groups"] if g["p_value"] > audit["alpha"]]
+    tested = [g for g in audit["groups"] if g["p_value"] is not None]
+    fine = [g["name"] for g in tested if not is_shown(g, audit["alpha"])]
     advice = []
     if wrong:
         advice.append(f"Of your groups, do not trust as they are: {_some(wrong)}.")
-    if fine and (audit["groups"][0]["smallest_p_value"] or 0) > audit["alpha"]:
+    if fine and (tested[0]["smallest_p_value"] or 0) > audit["alpha"]:
         advice.append(
             "Your other groups could not be tested: the rows are too many to redraw often enough for so many."
         )

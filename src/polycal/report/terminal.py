@@ -10,7 +10,7 @@ from rich.text import Text
 
 from polycal._text import printable_data
 from polycal.report.summary import summarise
-from polycal.report.words import reading_words, verdict
+from polycal.report.words import between, reading_words, score, verdict
 
 _WORST_CLASSES = 5
 
@@ -54,8 +54,9 @@ def _sections(audit: dict[str, Any]) -> Iterable[tuple[str, Table]]:
 def _headline(audit: dict[str, Any]) -> Text:
     scores = audit["scores"]
     return Text(
-        f"{audit['n_samples']:,} predictions over {audit['n_classes']} classes · accuracy {scores['accuracy']:.3f} · "
-        f"Brier score {scores['brier_score']:.4f} · log loss {scores['log_loss']:.4f}"
+        f"{audit['n_samples']:,} predictions over {audit['n_classes']} classes · accuracy "
+        f"{score(scores, 'accuracy', '.3f')} · Brier score {score(scores, 'brier_score')} · "
+        f"log loss {score(scores, 'log_loss')}"
     )
 
 
@@ -93,7 +94,12 @@ def _error_table(errors: Iterable[dict[str, Any]]) -> Table:
     table.add_column("kind")
     table.add_column("how")
     for error in errors:
-        row = (f"{error['value']:.4f}", _optional(error["noise_floor"]), error["kind"], Text(error["method"]))
+        row = (
+            between(error["value"], error.get("upper")),
+            _optional(error["noise_floor"]),
+            error["kind"],
+            Text(error["method"]),
+        )
         table.add_row(Text(error["notion"]), *row)
     return table
 
@@ -103,9 +109,11 @@ def _question_table(questions: Iterable[dict[str, Any]], *, tested: bool = False
     for column in ("predicted", "happened", "smCE", *(("noise floor", "p-value") if tested else ())):
         table.add_column(column, justify="right")
     for question in questions:
-        cells = [f"{question[key]:.4f}" for key in ("predicted", "frequency", "smooth_error")]
+        cells = [f"{question[key]:.4f}" for key in ("predicted", "frequency")]
+        cells.append(between(question["smooth_error"], question.get("smooth_error_high")))
         if tested:
-            cells += [_optional(question["noise_floor"]), f"{question['p_value']:.2g}"]
+            p_value = question["p_value"]
+            cells += [_optional(question["noise_floor"]), "-" if p_value is None else f"{p_value:.2g}"]
         # Text, not markup: class names are data.
         table.add_row(Text(question["name"]), *cells)
     return table

@@ -32,7 +32,22 @@ def _searched_words(audit: dict[str, Any]) -> str:
 
 def shown_groups(audit: dict[str, Any]) -> list[str]:
     """The names of the groups whose error is shown by redrawing labels."""
-    return [group["name"] for group in audit["groups"] if group["p_value"] <= audit["alpha"]]
+    return [group["name"] for group in audit["groups"] if is_shown(group, audit["alpha"])]
+
+
+def is_shown(group: dict[str, Any], alpha: float) -> bool:
+    """Whether a test shows an error of a group; where lists hide something of it there is no test."""
+    return group["p_value"] is not None and group["p_value"] <= alpha
+
+
+def between(low: float, high: float | None, form: str = ".4f") -> str:
+    """A number, or the two that it lies between."""
+    return f"{low:{form}}" if high is None else f"{low:{form}} to {high:{form}}"
+
+
+def score(scores: dict[str, float], name: str, form: str = ".4f") -> str:
+    """A score, or what lists leave of it."""
+    return between(scores[name], scores.get(f"{name}_high"), form)
 
 
 def proven_findings(audit: dict[str, Any]) -> list[dict[str, Any]]:
