@@ -145,7 +145,7 @@ def test_saved_groups(visit, plain, clothes):
 def test_the_worst_found_is_shown_on_rows_it_was_not_found_on(visit, plain):
     page = visit(plain).page
     first = page.locator("#worst button").first
-    assert "proven on unseen rows" in first.inner_text()
+    assert "proven on held-out rows" in first.inner_text()
     first.click()
     settle(page)
     note = page.locator("#honesty")

@@ -97,7 +97,7 @@ def test_standard_input_is_read_in_chunks(run, folder, tmp_path):
     ("failure", "message"),
     [
         (MemoryError("0.parquet: 9 GiB are too many"), "polycal: 0.parquet: 9 GiB are too many\n"),
-        (MemoryError(), "polycal: there is not memory enough\n"),
+        (MemoryError(), "polycal: not enough memory\n"),
         (ClusterError("4 workers died"), "polycal: 4 workers died\n"),
     ],
 )

@@ -142,5 +142,5 @@ def test_sizes_may_have_fractions():
 
 
 def test_lack_of_memory_is_said_with_the_name():
-    with pytest.raises(MemoryError, match=r"^a\.csv: there is not memory enough$"), named("a.csv"):
+    with pytest.raises(MemoryError, match=r"^a\.csv: not enough memory$"), named("a.csv"):
         raise MemoryError

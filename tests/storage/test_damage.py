@@ -20,7 +20,7 @@ def test_any_failure_of_a_decoder_is_a_damaged_file(error):
 
 
 def test_want_of_memory_is_not_said_to_be_damage():
-    with pytest.raises(MemoryError, match=r"^a\.x: there is not memory enough, or the sizes"):
+    with pytest.raises(MemoryError, match=r"^a\.x: not enough memory, or the sizes"):
         damage(MemoryError("malloc failed"))
 
 

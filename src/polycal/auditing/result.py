@@ -177,7 +177,7 @@ class Audit:
     errors : tuple of MeasuredError
         The notions measured, on all rows.
     findings : tuple of Finding
-        Witnesses judged on unseen rows, the largest proven error first.
+        Witnesses judged on held-out rows, the largest proven error first.
     classes : tuple of QuestionError
         Every class as a question, worst first; of lists with more than 1,000 classes those that matter most.
     groups : tuple of QuestionError

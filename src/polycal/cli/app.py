@@ -43,7 +43,7 @@ def main() -> None:
             app()
         except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
             # What runs out of memory may have none left for words.
-            said = str(error) or "there is not memory enough"
+            said = str(error) or "not enough memory"
             typer.echo(f"polycal: {printable(said)}", err=True)
             sys.exit(BAD_INPUT)
 

@@ -94,7 +94,7 @@ def audit(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find the question that the predictions in FILE cannot be trusted for, and prove it on unseen rows.
+    """Find the question that the predictions in FILE cannot be trusted for, and prove it on held-out rows.
 
     **Example:** polycal audit preds.npz --groups groups.yaml --part evaluation --html report.html
     """

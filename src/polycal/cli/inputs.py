@@ -12,7 +12,7 @@ from polycal.io.paths import file_path
 from polycal.storage.atomic import temporary_folder
 
 STDIN = "-"
-# How each format starts; CSV is what starts otherwise.
+# The first bytes of each format; anything else is read as CSV.
 _STARTS = {b"PK\x03\x04": ".npz", b"\x93NUMPY": ".npy", b"PAR1": ".parquet", b"ARROW1": ".feather"}
 
 

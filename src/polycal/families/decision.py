@@ -106,7 +106,7 @@ def _two_class_losses(sample: Sample) -> tuple[Float64s, float]:
     # Losses see the ratio of the two probabilities: single-precision rows do not quite sum to 1.
     share = sample.proba[:, 1] / row_sums(sample.proba)
     cut = best_vector_cut(share, residual, min_gap=0.0)
-    return pair_losses(np.array([0.0, 1.0]), cut.place), cut.value
+    return pair_losses(np.array([0.0, 1.0]), cut.threshold), cut.value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -211,9 +211,9 @@ def decision_value(points: Points, losses: Float64s) -> float:
     return float(np.linalg.norm(action_residuals(points.residual, actions, len(losses)), axis=1).sum())
 
 
-def pair_losses(direction: Float64s, place: float) -> Float64s:
-    """Losses of two actions, the first of which is best where ``<direction, v> < place``."""
-    return np.stack([direction - place, np.zeros_like(direction)])
+def pair_losses(direction: Float64s, threshold: float) -> Float64s:
+    """Losses of two actions, the first of which is best where ``<direction, v> < threshold``."""
+    return np.stack([direction - threshold, np.zeros_like(direction)])
 
 
 def _best_pair(points: Points, n_random: int, seed: int) -> list[Float64s]:
@@ -222,14 +222,14 @@ def _best_pair(points: Points, n_random: int, seed: int) -> list[Float64s]:
     starts = _pair_starts(points, n_random, seed)
     cuts = [best_vector_cut(points.proba @ start, points.residual) for start in starts]
     order = sorted(range(len(starts)), key=lambda i: -cuts[i].value)[:_N_FINALISTS]
-    losses = np.stack([pair_losses(starts[i], cuts[i].place) for i in order])
+    losses = np.stack([pair_losses(starts[i], cuts[i].threshold) for i in order])
     softened = [found for rung in _soften(points, losses) for found in rung]
     directions = [starts[order[0]], *stretch(np.array([r[0] - r[1] for r in softened]), k)]
     best = sorted(directions, key=lambda d: -best_vector_cut(points.proba @ d, points.residual).value)
     lines = line_directions(points, seed)
     moved = [_move(points, direction, lines) for direction in best[:2]]
-    _, direction, place = max(moved, key=lambda result: result[0])
-    return [losses[0], pair_losses(direction, place)]
+    _, direction, threshold = max(moved, key=lambda result: result[0])
+    return [losses[0], pair_losses(direction, threshold)]
 
 
 def _pair_starts(points: Points, n_random: int, seed: int) -> Float64s:
@@ -292,7 +292,7 @@ def _move(points: Points, direction: Float64s, lines: Float64s) -> tuple[float, 
     cut = best_vector_cut(points.proba @ direction, points.residual)
     for _ in range(_MAX_MOVES):
         # Predictions sum to 1: the threshold can be taken into the direction.
-        plane = direction - cut.place
+        plane = direction - cut.threshold
         margin = points.proba @ plane
         turns = [_best_turn(margin, points.proba @ line, points.residual) for line in lines]
         best = max(range(len(turns)), key=lambda j: turns[j][0])
@@ -301,7 +301,7 @@ def _move(points: Points, direction: Float64s, lines: Float64s) -> tuple[float, 
         if new.value <= cut.value * (1 + 1e-12):
             break
         direction, cut = turned, new
-    return cut.value, direction, cut.place
+    return cut.value, direction, cut.threshold
 
 
 def _best_turn(margin: Float64s, slope: Float64s, residual: Float64s) -> tuple[float, float]:

@@ -121,7 +121,7 @@ class AutoAuditor(Auditor):
 
     Notes
     -----
-    Candidates are compared by their lower confidence bounds on the rows held back, at a level divided by the number
+    Candidates are compared by their lower confidence bounds on the held-out rows, at a level divided by the number
     of candidates (Bonferroni), so that a lucky one among many does not win over a solid one. The winner's
     bound has been used to choose it: judge it on new rows with `certify`.
 

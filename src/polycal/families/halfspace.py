@@ -34,7 +34,7 @@ class Halfspace(Notion):
     Auditing it is as hard as agnostically learning halfspaces, for which no polynomial algorithm is believed
     to exist [1]_. Estimator: a heuristic search. Sigmoids are climbed and sharpened up to slope 64, the best
     threshold along each direction found is exact by one sort, and hyperplanes are turned along lines on which
-    the best place is again exact by one sort, while that gains. What is found is a lower bound; two classes
+    the best threshold is again exact by one sort, while that gains. What is found is a lower bound; two classes
     leave only the threshold, and are exact. Predictions whose weighted sums differ by less than 1e-9 are not
     cut apart (for two classes all are). A search looks at no more than 32,768 distinct predictions; the value
     is that of the whole sample. Cost: O(n k^2) for the sigmoids, then some hundred sorts for each class, on all
@@ -157,7 +157,7 @@ def _move(points: Points, residual: Float64s, direction: Float64s, lines: Float6
     cut = best_scalar_cut(points.proba @ direction, residual)
     for _ in range(_MAX_MOVES):
         # Predictions sum to 1: the threshold can be taken into the direction.
-        plane = direction - cut.place
+        plane = direction - cut.threshold
         hopes, turns = _best_turns(points.proba @ plane, slopes, residual)
         tried = np.argsort(-hopes, kind="stable")[:_N_TRIED]
         turned = stretch(plane + turns[tried, None] * lines[tried], plane.size)
@@ -189,7 +189,7 @@ class Cut(NamedTuple):
     """A threshold on the values of a line, and what it attains."""
 
     value: float
-    place: float
+    threshold: float
 
 
 def cut_places(values: Float64s, min_gap: float = MIN_GAP) -> tuple[Float64s, Ints]:
@@ -206,7 +206,7 @@ def cut_places(values: Float64s, min_gap: float = MIN_GAP) -> tuple[Float64s, In
 
 
 def best_scalar_cut(values: Float64s, residual: Float64s, min_gap: float = MIN_GAP) -> Cut:
-    """The threshold that makes ``sum_i r_i sign(u_i - place)`` largest in size; the value keeps its sign."""
+    """The threshold that makes ``sum_i r_i sign(u_i - threshold)`` largest in size; the value keeps its sign."""
     order = np.argsort(values, kind="stable")
     places, below = cut_places(values[order], min_gap)
     prefix = np.concatenate([[0.0], np.cumsum(residual[order])])

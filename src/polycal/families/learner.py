@@ -79,18 +79,18 @@ class LearnerAuditor(Auditor):
     estimator : scikit-learn regressor or classifier
         Cloned for each class. It learns to predict a sign, -1 or +1, from the predicted probabilities.
     combine : bool, default True
-        Whether the witness joins the functions of all classes that correlate on the rows kept aside. They act on
+        Whether the witness joins the functions of all classes that correlate on the held-out rows. They act on
         different coordinates, so the sum is a legal witness and at least as strong there as its best part. False
         keeps only the best class, as in the paper.
     amplify : bool, default True
-        Whether to use ``clip(c h, -1, 1)`` instead of h, with the c that does best on the rows kept aside: learners
+        Whether to use ``clip(c h, -1, 1)`` instead of h, with the c that does best on the held-out rows: learners
         of faint signals answer with small numbers. False uses what was learnt as it is, as in the paper.
     min_rows : int, default 20
         Classes drawn by fewer rows get no estimator.
     holdout : float, default 1/3
-        Share of the rows kept aside to choose among the functions learnt.
+        Share of the held-out rows to choose among the functions learnt.
     random_state : int, default 0
-        Seed of the signed classes drawn and of the rows kept aside.
+        Seed of the signed classes drawn and of the held-out rows.
 
     Notes
     -----

@@ -88,7 +88,7 @@ class State(Saved, ABC):
         sample_weight, class_names, from_logits
             As for `smooth_calibration_error`. Chunks without weights count as weight 1.
         first_row : int, optional
-            The place of the chunk's first row in the whole data. States that draw rows at random draw by place,
+            The number of the chunk's first row in the whole data. States that draw rows at random draw by row number,
             so that the draw does not depend on the chunks. By default the number of rows seen so far.
         remainder : {"unknown", "spread", "anywhere", "class"}, default "unknown"
             For lists of classes, a SciPy sparse matrix: what is said of the rest, see `smooth_calibration_error`.
@@ -112,7 +112,7 @@ class State(Saved, ABC):
         return self
 
     def absorb(self, sample: Sample, rows: Ints) -> None:
-        """Take in a validated chunk; ``rows`` are the places of its rows in the whole data."""
+        """Take in a validated chunk; ``rows`` are the numbers of its rows in the whole data."""
         if sample.n_samples == 0:
             return
         self._agree(sample.n_classes, sample.class_names)

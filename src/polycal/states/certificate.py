@@ -123,7 +123,7 @@ class CertificateState(State):
         )
         expect(abs(gain) <= total * (1.0 + 1e-6) and square >= 0, "correlations must be at most their bound")
 
-    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
+    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - row numbers do not matter
         counted = np.flatnonzero(weight)
         u = weight[counted]
         y = self.witness.correlations(sample)[counted] / correlation_bound(self.witness)
@@ -217,7 +217,7 @@ class ReadingState(State):
         if self.members is not None:
             self.members = class_set(self.members, n_classes, self.class_names, "members").tolist()
 
-    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
+    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - row numbers do not matter
         question = self._ask(sample)
         inside = (question.predicted > self.low) & (question.predicted <= self.high)
         w = weight * inside

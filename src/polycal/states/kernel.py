@@ -48,7 +48,7 @@ def choose_landmarks(sample: Sample, n_random: int = 400) -> Floats | Landmarks:
 
 _PURPOSE = 2
 _DEFAULT_KERNEL = Gaussian(0.2)
-# Rows whose keys are among this share of all keys may be held back to choose the amplification.
+# Rows whose keys are among this share of all keys may be held out to choose the amplification.
 _SHARE_HELD_BACK = 4
 
 
@@ -148,7 +148,7 @@ class KernelState(State):
     Chosen by measurement (50,000 rows of 100 classes): 500 landmarks keep 96 % of the exact auditor's held-out
     correlation at a few hundredths of its time, 500 random Fourier features 86 %. With 1,000 classes the means of the
     most likely classes keep 98 % (rows drawn at random: 57 %).
-    Cost: 4 n D k multiply-adds; memory: D k numbers and the rows held back.
+    Cost: 4 n D k multiply-adds; memory: D k numbers and the held-out rows.
 
     References
     ----------
@@ -211,7 +211,7 @@ class KernelState(State):
         expect(fits, "there must be a sum for each landmark and class")
         expect(
             isinstance(self._held_back, BottomLists) == isinstance(self.landmarks, Landmarks),
-            "rows must be held back as the landmarks are kept",
+            "rows must be held out as the landmarks are kept",
         )
         most = 2.0 * self.total_weight * (1.0 + 1e-3)
         expect((self._sums.absolute <= most).all(), "residuals must be at most 1")

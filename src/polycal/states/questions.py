@@ -245,7 +245,7 @@ class QuestionState(State):
     def __init__(self, subset: Any = None, *, resolution: float = 0.0, class_names: Any = None) -> None:
         super().__init__()
         self.resolution = check_real(resolution, "resolution", low=0, high=0.5)
-        # Names become places when the classes are known.
+        # Names become positions when the classes are known.
         self.subset = plain_set(subset)
         self.class_names = None if class_names is None else tuple(map(str, class_names))
         self._cells = Cells.empty(0, 0)
@@ -304,11 +304,11 @@ class QuestionState(State):
         self._cells = Cells.empty(1, 0 if self.resolution == 0 else int(np.ceil(1.0 / self.resolution)))
 
     def _place(self, n_classes: int) -> None:
-        """Turn names of classes into places."""
+        """Turn names of classes into positions."""
         if self.subset is not None:
             self.subset = class_set(self.subset, n_classes, self.class_names, "subset").tolist()
 
-    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
+    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - row numbers do not matter
         subset = self.subset
         question = ask_confidence(sample) if subset is None else ask_subset(sample, np.array(subset))
         if self.resolution > 0:
@@ -402,7 +402,7 @@ class ClassesState(State):
         self._cells = Cells.empty(n_followed, self._n_cells)
         self._doubt = Doubt.none(n_followed)
 
-    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
+    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - row numbers do not matter
         if self.classes is None and not sample.is_listed:
             self._cells.add(sample.proba, sample.labels, weight)
             return

@@ -23,9 +23,9 @@ _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def row_keys(rows: Ints, seed: int, purpose: int) -> Keys:
-    """A number of 64 random bits for each place; draws for different purposes are independent.
+    """A number of 64 random bits for each row number; draws for different purposes are independent.
 
-    SplitMix64 [1]_ of the place, started where the seed and the purpose say.
+    SplitMix64 [1]_ of the row number, started where the seed and the purpose say.
 
     References
     ----------
@@ -277,7 +277,7 @@ class SketchState(State):
 
     Notes
     -----
-    Every row gets a random key that depends on its place in the data and the seed, and the rows with the smallest
+    Every row gets a random key that depends on its number in the data and the seed, and the rows with the smallest
     keys are kept. So the sample does not depend on how rows were cut into chunks, if each `update` is told its
     ``first_row``. `finish` returns a `Sample`, of lists a `ListedSample`; searches that need many passes run on it.
     Cost: O(n) and the rows kept.

@@ -122,7 +122,7 @@ class ScoreState(State):
         expect(right <= most and squared <= 2.0 * most, "scores must be at most 1 or 2 for each row")
         expect((self._sums[0] <= self._sums[1]).all(), "the least of a score must be at most the most")
 
-    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
+    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - row numbers do not matter
         self._sums += score_sums(sample, weight)
 
     def _merge(self, other: "ScoreState") -> None:
@@ -210,7 +210,7 @@ class BinnedState(State):
     def _open(self, n_classes: int) -> None:
         self._table = np.zeros((n_classes + 1, self.n_bins, 4))
 
-    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - places do not matter
+    def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - row numbers do not matter
         from polycal._compiled.states import add_to_bins  # noqa: PLC0415 - imports numba
 
         refuse_lists(sample, "BinnedState")

@@ -57,7 +57,7 @@ def named(what: object) -> Iterator[None]:
     except TypeError as error:
         raise TypeError(f"{what}: {error}") from error
     except MemoryError as error:
-        raise MemoryError(f"{what}: {str(error) or 'there is not memory enough'}") from error
+        raise MemoryError(f"{what}: {str(error) or 'not enough memory'}") from error
 
 
 @contextmanager
@@ -66,9 +66,7 @@ def readable(kind: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise MemoryError(
-            f"there is not memory enough, or the sizes in the file are corrupt ({error})"
-        ) from error
+        raise MemoryError(f"not enough memory, or the sizes in the file are corrupt ({error})") from error
     except UnreachableError:
         raise
     except Exception as error:

@@ -162,7 +162,7 @@ class Array(Rule):
     low, high
         The range, closed.
     below
-        Numbers are below the size of this name: the entries are places.
+        Numbers are below the size of this name: the entries are positions.
     rises
         Whether entries increase strictly.
     """
