@@ -18,7 +18,7 @@ def test_the_best_scalar_cut_is_the_best_of_all(line):
     cut = best_scalar_cut(values, residual, min_gap=0.0)
     best = max(abs(residual @ np.where(above, 1, -1)) for above in all_cuts(values))
     assert abs(cut.value) == pytest.approx(best, abs=1e-12)
-    attained = residual @ np.where(values >= cut.place, 1, -1)
+    attained = residual @ np.where(values >= cut.threshold, 1, -1)
     assert attained == pytest.approx(cut.value, abs=1e-12)
 
 
@@ -33,7 +33,7 @@ def test_the_best_vector_cut_is_the_best_of_all(line):
 
     cut = best_vector_cut(values, vectors, min_gap=0.0)
     assert cut.value == pytest.approx(max(map(value, all_cuts(values))), abs=1e-12)
-    assert value(values >= cut.place) == pytest.approx(cut.value, abs=1e-12)
+    assert value(values >= cut.threshold) == pytest.approx(cut.value, abs=1e-12)
 
 
 def test_neighbours_in_the_last_digit_can_be_cut_apart_or_kept_together():
