@@ -17,6 +17,6 @@ __getattr__, __dir__, __all__ = _lazy.attach(
         "families.questions": ["SubsetWitness", "TopWitness"],
         "families.sigmoid": ["SigmoidWitness"],
         "families.witness": ["Witness"],
-        "measures.smooth": ["LipschitzFunction", "StepFunction"],
+        "measures.functions": ["LipschitzFunction", "StepFunction"],
     },
 )

@@ -30,7 +30,7 @@ from polycal.families.auditor import Auditor
 from polycal.families.defaults import NOTIONS
 from polycal.families.questions import SubsetWitness
 from polycal.kernels.kernels import CallableKernel
-from polycal.measures.smooth import StepFunction
+from polycal.measures.functions import StepFunction
 from polycal.sample import split_rows
 from polycal.steps import FLOOR, Normalise, Step, run
 

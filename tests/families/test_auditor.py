@@ -3,7 +3,7 @@ import pytest
 
 from polycal.families.auditor import Auditor
 from polycal.families.questions import SubsetWitness
-from polycal.measures.smooth import LipschitzFunction
+from polycal.measures.functions import LipschitzFunction
 
 PROBA = np.array([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]])
 

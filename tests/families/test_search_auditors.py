@@ -10,7 +10,7 @@ from polycal.families.decision import DecisionAuditor
 from polycal.families.projected import ProjectionAuditor
 from polycal.families.questions import SubsetWitness
 from polycal.families.sigmoid import SigmoidAuditor
-from polycal.measures.smooth import LipschitzFunction
+from polycal.measures.functions import LipschitzFunction
 from polycal.sample import Sample
 
 AUDITORS = [

@@ -8,7 +8,7 @@ from polycal.families.halfspace import HalfspaceWitness
 from polycal.families.projected import ProjectedWitness
 from polycal.families.sigmoid import SigmoidWitness
 from polycal.families.witness import leading_classes
-from polycal.measures.smooth import LipschitzFunction
+from polycal.measures.functions import LipschitzFunction
 
 NAMES = ("cat", "dog", "emu")
 DIRECTIONS = np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 0.0], [-0.5, 0.5, 1.0]])

@@ -8,7 +8,7 @@ import polycal as pc
 from polycal.families.questions import TopWitness
 from polycal.families.witness import Evaluate, Witness
 from polycal.kernels.kernels import CallableKernel, Laplace
-from polycal.measures.smooth import LipschitzFunction, StepFunction
+from polycal.measures.functions import LipschitzFunction, StepFunction
 from polycal.steps import run
 
 MADE = pc.datasets.make_temperature(300, 4, random_state=0)

@@ -5,7 +5,7 @@ import polycal as pc
 from polycal._validation import check_sample
 from polycal.families.questions import SubsetWitness
 from polycal.families.witness import Witness
-from polycal.measures.smooth import StepFunction
+from polycal.measures.functions import StepFunction
 
 WITNESS = SubsetWitness(
     np.array([0, 2]), StepFunction(np.array([0.5]), np.array([-1.0, 1.0])), 3, ("a", "b", "c")

@@ -2,7 +2,8 @@ import numpy as np
 from hypothesis import given, settings
 from tests.strategies import lines
 
-from polycal.measures.smooth import LipschitzFunction, StepFunction, projected_curve
+from polycal.measures.functions import LipschitzFunction, StepFunction
+from polycal.measures.smooth import projected_curve
 
 
 @settings(max_examples=100, deadline=None)

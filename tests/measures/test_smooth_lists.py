@@ -9,7 +9,8 @@ from tests.strategies import samples
 
 import polycal as pc
 from polycal import sparse
-from polycal.measures.smooth import LipschitzFunction, StepFunction, least_gains
+from polycal.measures.functions import LipschitzFunction, StepFunction
+from polycal.measures.smooth import least_gains
 
 
 @settings(max_examples=120, deadline=None)

@@ -6,7 +6,7 @@ from tests.reference_lists import truncated
 from polycal.families.questions import SubsetWitness
 from polycal.inference.certificate import Reading
 from polycal.kernels.kernels import Multinomial
-from polycal.measures.smooth import LipschitzFunction
+from polycal.measures.functions import LipschitzFunction
 from polycal.states.certificate import CertificateState, ReadingState
 from polycal.states.kernel import KernelState
 from polycal.states.questions import ClassesState, QuestionState, QuestionSummary

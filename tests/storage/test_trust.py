@@ -15,7 +15,7 @@ import polycal as pc
 from polycal.calibrators.base import Calibrator
 from polycal.families.questions import SubsetWitness
 from polycal.families.witness import Witness
-from polycal.measures.smooth import LipschitzFunction, StepFunction
+from polycal.measures.functions import LipschitzFunction, StepFunction
 from polycal.states.base import State
 from polycal.states.certificate import ReadingState
 from polycal.states.sums import BinnedState

@@ -20,8 +20,9 @@ from polycal._validation import (
 from polycal.auditing.findings import half_rows
 from polycal.auditing.passes import calibrated_rows
 from polycal.auditing.result import Audit
-from polycal.auditing.rows import HeldRows, Plan, Rows, StreamedRows
+from polycal.auditing.rows import HeldRows, Plan, Rows
 from polycal.auditing.source import FileSource, MemorySource, Source
+from polycal.auditing.streamed import StreamedRows
 from polycal.calibrators.base import Calibrator
 from polycal.families.auditor import Auditor
 from polycal.families.defaults import DEFAULT_NOTIONS, default_auditors

@@ -10,7 +10,8 @@ from polycal._threads import map_threads
 from polycal._typing import Bools, Float64s, Ints
 from polycal.families.questions import SubsetWitness
 from polycal.listed import ListedSample
-from polycal.measures.smooth import LipschitzFunction, SmoothInterval, smooth_error, smooth_interval
+from polycal.measures.functions import LipschitzFunction
+from polycal.measures.smooth import SmoothInterval, smooth_error, smooth_interval
 from polycal.sample import Question, Sample, ask_subset
 
 

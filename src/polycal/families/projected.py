@@ -29,7 +29,8 @@ from polycal.families.witness import (
     function_steps,
     leading_classes,
 )
-from polycal.measures.smooth import LipschitzFunction, ScalarFunction, SmoothCurve, projected_curve
+from polycal.measures.functions import LipschitzFunction, ScalarFunction
+from polycal.measures.smooth import SmoothCurve, projected_curve
 from polycal.sample import Sample
 from polycal.steps import Program
 

@@ -12,14 +12,8 @@ from polycal.families.notion import ErrorEstimate, Notion
 from polycal.families.witness import A_FUNCTION, Witness, function_steps, linear
 from polycal.listed import ListedSample
 from polycal.measures.binned import Norm, Strategy, binned_curve, gap_signs
-from polycal.measures.smooth import (
-    LipschitzFunction,
-    ScalarFunction,
-    StepFunction,
-    least_gains,
-    smooth_error,
-    smooth_interval,
-)
+from polycal.measures.functions import LipschitzFunction, ScalarFunction, StepFunction
+from polycal.measures.smooth import least_gains, smooth_error, smooth_interval
 from polycal.sample import (
     Question,
     Sample,

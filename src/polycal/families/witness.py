@@ -12,11 +12,7 @@ from polycal._text import printable
 from polycal._typing import Float64s, Floats, Ints, Path
 from polycal._validation import check_proba, check_same_classes
 from polycal.kernels.kernels import Gaussian, Kernel, Laplace, Multinomial
-from polycal.measures.smooth import (
-    LipschitzFunction,
-    ScalarFunction,
-    StepFunction,
-)
+from polycal.measures.functions import LipschitzFunction, ScalarFunction, StepFunction
 from polycal.sample import Sample, refuse_lists, row_blocks
 from polycal.steps import (
     Affine,

@@ -8,7 +8,7 @@ import numpy as np
 
 from polycal._typing import Float64s, Ints
 from polycal._validation import check_choice, check_integer, check_real, check_sample, check_subset
-from polycal.measures.smooth import StepFunction
+from polycal.measures.functions import StepFunction
 from polycal.sample import Question, ask
 
 Strategy = Literal["uniform", "quantile"]

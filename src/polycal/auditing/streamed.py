@@ -1,0 +1,394 @@
+"""The answers of rows that go by, in three passes: within stated limits, which the result tells.
+
+Three things are approximate: the errors of questions are computed in cells of the predicted probability, searches see a
+random sample of the searched half (the sketch), and the kernel search compares rows with landmarks instead of with each
+other. What is found is judged exactly, on all rows of the other half.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from polycal._threads import map_threads, thread_count
+from polycal._typing import Ints
+from polycal.auditing.findings import MIN_ROWS, Judged, findings_of, search_all
+from polycal.auditing.passes import ALL, JUDGING, SEARCHED, AnyPass, Pass
+from polycal.auditing.pictures import Picture, found_pictures, named_pictures
+from polycal.auditing.questions import Noise, draws_wanted, tested_groups
+from polycal.auditing.result import Finding, MeasuredError, QuestionError
+from polycal.auditing.rows import Measured, Plan, Rows, hidden_words
+from polycal.auditing.source import HELD_CELLS, Source, held_rows
+from polycal.calibrators.base import Calibrator
+from polycal.families.kernel import KernelAuditor
+from polycal.families.notion import ErrorEstimate, Notion
+from polycal.families.questions import (
+    MOST_CLASSES,
+    Classwise,
+    Confidence,
+    PerQuestion,
+    SubsetWitness,
+    TopWitness,
+)
+from polycal.families.witness import Witness
+from polycal.inference.certificate import class_contributions, worst_range
+from polycal.sample import Sample, ask_confidence, ask_subset, likely_classes
+from polycal.states.certificate import CertificateState, ReadingState
+from polycal.states.kernel import KernelState, choose_landmarks
+from polycal.states.questions import ClassesState, QuestionState, QuestionSummary
+from polycal.states.rows import SketchState
+from polycal.states.sums import ScoreState
+
+# Cells in which the errors of confidence and of groups are computed; of all classes together; and in which groups are
+# tested, with thousands of draws.
+_CELLS, _CLASS_CELLS, _TEST_CELLS = 1 << 16, 1 << 20, 1 << 10
+# Rows of the pictures: more could not be seen.
+_DRAWN_ROWS = 20_000
+# Draws behind a noise floor.
+_FLOOR_DRAWS = 20
+_SMOOTH_CONFIDENCE, _SMOOTH_CLASSWISE = Confidence(smooth=True), Classwise(smooth=True)
+# What the states of one thread take, at most, beside those of groups and of the kernel search; and what a row takes
+# while a certificate is finished.
+_STATE_BYTES, _GROUP_BYTES, _SUM_BYTES, _PROOF_BYTES = 64 << 20, 1 << 20, 32, 128
+
+
+_GONE_BY = (
+    "There are more than {rows:,} rows of {classes:,} classes ({cells:,} probabilities), so not all are held."
+)
+_IN_CELLS = (
+    "Errors are computed in cells of the predicted probability, {cells:,} for confidence and each group and "
+    "{class_cells:,} for each class; what this can change is taken off the notions' errors."
+)
+_ON_A_SKETCH = (
+    "Searches saw a random sample of at most {rows:,} rows of the searched half; the kernel search saw all of it, "
+    "through landmarks. What they found was judged on every row of the other half."
+)
+
+
+@dataclass(eq=False, kw_only=True)
+class _Choosing(Pass):
+    """A pass before the first, over lists of many classes: a sample that shows which of them matter."""
+
+    sketch: SketchState = field(metadata=SEARCHED)
+
+
+@dataclass(eq=False, kw_only=True)
+class _Measuring(Pass):
+    """The first pass."""
+
+    scores: ScoreState = field(metadata=ALL)
+    classes: ClassesState = field(metadata=ALL)
+    confidence: QuestionState = field(metadata=ALL)
+    groups: dict[str, QuestionState] = field(metadata=ALL)
+    sketch: SketchState = field(metadata=SEARCHED)
+    drawn: SketchState = field(metadata=JUDGING)
+
+    @property
+    def bytes_each(self) -> int:
+        """What the states of another thread take."""
+        return _STATE_BYTES + _GROUP_BYTES * len(self.groups)
+
+
+@dataclass(eq=False, kw_only=True)
+class _Searching(Pass):
+    """The second pass: kernel searches, by the auditor's name."""
+
+    kernels: dict[str, KernelState] = field(metadata=SEARCHED)
+
+    @property
+    def bytes_each(self) -> int:
+        """What the states of another thread take: a landmark for each class, and some, for each class."""
+        return sum(
+            _SUM_BYTES * state.landmarks.sizes[0] * state.landmarks.sizes[1]
+            for state in self.kernels.values()
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class _Judging(Pass):
+    """The last pass: certificates and readings by the auditor's name, errors by the notion's number."""
+
+    certificates: dict[str, CertificateState] = field(metadata=JUDGING)
+    readings: dict[str, ReadingState] = field(metadata=JUDGING)
+    subsets: dict[int, QuestionState] = field(metadata=ALL)
+    witnesses: dict[int, CertificateState] = field(metadata=ALL)
+
+    @property
+    def bytes_each(self) -> int:
+        """What the states of another thread take."""
+        return _STATE_BYTES
+
+
+@dataclass(eq=False)
+class StreamedRows(Rows):
+    """Rows that go by in passes."""
+
+    source: Source
+    plan: Plan
+    calibrator: Calibrator | None = None
+    _measured: _Measuring | None = field(default=None, init=False)
+    _judged: _Judging | None = field(default=None, init=False)
+    _notions: dict[int, ErrorEstimate] = field(default_factory=dict, init=False)
+    _followed: Ints | None = field(default=None, init=False)
+
+    def measure(self) -> Measured:
+        """The first pass: scores, classes and groups over all rows, and random rows of both halves."""
+        self._followed = self._choose_classes()
+        passed = self._run(self._measuring())
+        self._measured = passed
+        scores = passed.scores
+        if scores.total_weight == 0:
+            raise ValueError("the weights of all rows are 0; at least one must be positive.")
+        enough = min(passed.n_searched, passed.n_judging) >= MIN_ROWS
+        return Measured(
+            n_samples=scores.n_samples,
+            n_searched=passed.n_searched if enough else 0,
+            n_judging=passed.n_judging if enough else 0,
+            weighted=scores.total_weight != scores.n_samples,
+            scores=scores.finish(),
+            classes=self._classes(passed.classes.finish()),
+            groups=self._groups(passed),
+        )
+
+    def find(self) -> tuple[Finding, ...]:
+        """Search the sketch, and with kernels all of the searched half; judge on all of the other half."""
+        measured = self._first()
+        if min(measured.n_searched, measured.n_judging) < MIN_ROWS:
+            return ()
+        sketch, plan = measured.sketch.finish(), self.plan
+        found = self._searched(sketch)
+        self._notions = self._searched_notions(sketch, found)
+        self._judged = self._run(self._judging(found, sketch))
+        threads = min(
+            thread_count(plan.n_jobs), self.source.n_threads(_PROOF_BYTES * measured.n_judging, plan.n_jobs)
+        )
+        certificates = map_threads(CertificateState.finish, self._judged.certificates.values(), threads)
+        readings = [state.finish() for state in self._judged.readings.values()]
+        return findings_of(found, list(map(Judged, certificates, readings)), plan.alpha)
+
+    def errors(self) -> tuple[MeasuredError, ...]:
+        """Each notion's error: of smooth questions in cells, of others by the witness that the searches found."""
+        return tuple(self._error(number, notion) for number, notion in enumerate(self.plan.notions))
+
+    def named_pictures(self, before: Rows | None) -> list[Picture]:
+        """On a random sample of the rows that judge."""
+        series = self._series(before)
+        drawn = named_pictures(series, self.plan.groups, 1 - self.plan.alpha, self.plan.n_jobs)
+        return [replace(picture, rows="sampled") for picture in drawn]
+
+    def found_pictures(self, findings: Sequence[Finding], before: Rows | None) -> list[Picture]:
+        """On the same sample."""
+        drawn = found_pictures(self._series(before), findings, 1 - self.plan.alpha)
+        return [replace(picture, rows="sampled") for picture in drawn]
+
+    def _series(self, before: Rows | None) -> dict[str, Sample]:
+        drawn = self._first().drawn.finish()
+        if isinstance(before, StreamedRows):
+            return {"before": before._first().drawn.finish(), "after": drawn}
+        return {"as given": drawn}
+
+    @property
+    def approximations(self) -> tuple[str, ...]:
+        """What is not exact, and from which size on."""
+        k, width = self.source.n_classes, self._width
+        return (
+            _GONE_BY.format(rows=held_rows(width), classes=k, cells=HELD_CELLS),
+            _IN_CELLS.format(cells=_CELLS, class_cells=_class_cells(width)),
+            _ON_A_SKETCH.format(rows=_sketch_rows(width)),
+            *(hidden_words(self._first().sketch.finish()) if self.source.is_listed else ()),
+        )
+
+    @property
+    def _width(self) -> int:
+        """By which cells and sketches are sized: the number of classes, of lists at most that of those measured."""
+        return min(self.source.n_classes, MOST_CLASSES) if self.source.is_listed else self.source.n_classes
+
+    def _choose_classes(self) -> Ints | None:
+        """The classes to measure; None if all."""
+        if self._width == self.source.n_classes:
+            return None
+        sketch = SketchState(_sketch_rows(self._width), random_state=self.plan.seed)
+        return likely_classes(
+            self._run(_Choosing(seed=self.plan.seed, sketch=sketch)).sketch.finish(), MOST_CLASSES
+        )
+
+    def _first(self) -> _Measuring:
+        if self._measured is None:
+            raise RuntimeError("rows are measured before anything else is asked of them.")
+        return self._measured
+
+    def _run(self, task: AnyPass) -> AnyPass:
+        return self.source.run(task, self.plan.n_jobs)
+
+    def _measuring(self) -> _Measuring:
+        k, seed = self._width, self.plan.seed
+        return _Measuring(
+            seed=seed,
+            calibrator=self.calibrator,
+            scores=ScoreState(),
+            classes=ClassesState(resolution=1 / _class_cells(k), classes=self._followed),
+            confidence=QuestionState(resolution=1 / _CELLS),
+            groups={
+                name: QuestionState(members.tolist(), resolution=1 / _CELLS)
+                for name, members in self.plan.groups.items()
+            },
+            sketch=SketchState(_sketch_rows(k), random_state=seed),
+            drawn=SketchState(min(_DRAWN_ROWS, max(1, _sketch_rows(k) // 4)), random_state=seed),
+        )
+
+    def _searched(self, sketch: Sample) -> dict[str, Witness]:
+        """The witnesses: of kernels from all searched rows, of everything else from the sketch."""
+        kernels = {name: one for name, one in self.plan.auditors.items() if isinstance(one, KernelAuditor)}
+        others = {name: one for name, one in self.plan.auditors.items() if name not in kernels}
+        found = dict(zip(others, search_all(others, sketch, self.plan.n_jobs), strict=True))
+        if kernels:
+            landmarks = choose_landmarks(sketch)
+            states = {
+                name: KernelState(landmarks, one.kernel, random_state=self.plan.seed)
+                for name, one in kernels.items()
+            }
+            passed = self._run(_Searching(seed=self.plan.seed, calibrator=self.calibrator, kernels=states))
+            found |= {name: state.finish() for name, state in passed.kernels.items()}
+        return {name: found[name] for name in self.plan.auditors}
+
+    def _searched_notions(self, sketch: Sample, found: Mapping[str, Witness]) -> dict[int, ErrorEstimate]:
+        """What to measure on all rows for each notion that is not computed in cells: a witness, from the sketch."""
+        estimates = {}
+        for number, notion in enumerate(self.plan.notions):
+            if notion in (_SMOOTH_CONFIDENCE, _SMOOTH_CLASSWISE):
+                continue
+            witness = found.get(notion.name)
+            if isinstance(witness, SubsetWitness):
+                estimates[number] = ErrorEstimate(0.0, "lower bound", notion, "", 1, 0, witness)
+            else:
+                estimates[number] = notion.estimate(sketch)
+        return estimates
+
+    def _judging(self, found: Mapping[str, Witness], sketch: Sample) -> _Judging:
+        shown = {n: e.witness for n, e in self._notions.items() if _is_largest(e)}
+        return _Judging(
+            seed=self.plan.seed,
+            calibrator=self.calibrator,
+            certificates={name: self._certificate(witness) for name, witness in found.items()},
+            readings={name: _reading(witness, sketch) for name, witness in found.items()},
+            subsets={
+                n: QuestionState(w.members.tolist(), resolution=1 / _CELLS)
+                for n, w in shown.items()
+                if isinstance(w, SubsetWitness)
+            },
+            witnesses={
+                n: self._certificate(w)
+                for n, w in shown.items()
+                if w is not None and not isinstance(w, SubsetWitness)
+            },
+        )
+
+    def _certificate(self, witness: Witness) -> CertificateState:
+        return CertificateState(witness, alpha=self.plan.alpha, random_state=self.plan.seed)
+
+    def _error(self, number: int, notion: Notion) -> MeasuredError:
+        measured, seed = self._first(), self.plan.seed
+        n, k, names = measured.scores.n_samples, self.source.n_classes, self.source.class_names
+        if notion == _SMOOTH_CONFIDENCE:
+            summary = measured.confidence.finish()
+            witness: Witness = TopWitness((summary.curve.phi.simplified(),), k, names)
+            floor = (
+                None if self.source.is_listed else float(measured.confidence.noise(_FLOOR_DRAWS, seed).mean())
+            )
+            return MeasuredError(_in_cells(summary, notion, n, witness), floor)
+        if notion == _SMOOTH_CLASSWISE:
+            summaries = measured.classes.finish()
+            worst = int(np.argmax([summary.low for summary in summaries]))
+            members = np.array([worst if self._followed is None else self._followed[worst]])
+            witness = SubsetWitness(members, summaries[worst].curve.phi.simplified(), k, names)
+            if self.source.is_listed:
+                estimate = _in_cells(summaries[worst], notion, n, witness)
+                return MeasuredError(replace(estimate, upper=max(s.high for s in summaries)), None)
+            floor = float(measured.classes.noise(_FLOOR_DRAWS, seed).max(axis=0).mean())
+            return MeasuredError(_in_cells(summaries[worst], notion, n, witness), floor)
+        return MeasuredError(self._searched_error(number, notion, n), None)
+
+    def _searched_error(self, number: int, notion: Notion, n_samples: int) -> ErrorEstimate:
+        estimate = self._notions.get(number)
+        if self._judged is None or estimate is None:
+            return replace(notion.estimate(self._first().sketch.finish()), kind="heuristic")
+        if number in self._judged.subsets:
+            summary, found = self._judged.subsets[number].finish(), estimate.witness
+            if not isinstance(found, SubsetWitness):
+                raise TypeError("a set of classes was expected.")
+            whole = replace(found, phi=summary.curve.phi.simplified())
+            return _in_cells(summary, notion, n_samples, whole)
+        if number in self._judged.witnesses:
+            state = self._judged.witnesses[number]
+            method = f"the witness found on {estimate.n_samples:,} rows, on all rows; {estimate.method}"
+            return replace(
+                estimate, value=state.estimate, kind="lower bound", method=method, n_samples=n_samples
+            )
+        method = f"on a random sample of {estimate.n_samples:,} rows; {estimate.method}"
+        return replace(estimate, kind="heuristic", method=method)
+
+    def _classes(self, summaries: Sequence[QuestionSummary]) -> tuple[QuestionError, ...]:
+        classes = range(len(summaries)) if self._followed is None else self._followed.tolist()
+        errors = [
+            self._question(self._name(c), np.array([c]), summary)
+            for c, summary in zip(classes, summaries, strict=True)
+        ]
+        return tuple(sorted(errors, key=lambda question: -question.smooth_error))
+
+    def _groups(self, passed: _Measuring) -> tuple[QuestionError, ...]:
+        groups, plan = self.plan.groups, self.plan
+        errors = [
+            self._question(name, members, passed.groups[name].finish()) for name, members in groups.items()
+        ]
+        # The error seen and those drawn are of the same cells, so that the test is of the level it says.
+        known = [name for name, error in zip(groups, errors, strict=True) if error.smooth_error_high is None]
+        cells = [passed.groups[name].in_cells(_TEST_CELLS) for name in known]
+        noises = [Noise(one.error(), one.draw) for one in cells]
+        return tested_groups(errors, noises, draws_wanted(len(groups), plan.alpha), plan.seed, plan.n_jobs)
+
+    def _question(self, name: str, members: Ints, summary: QuestionSummary) -> QuestionError:
+        return QuestionError(
+            name=name,
+            classes=tuple(self._name(int(c)) for c in members),
+            predicted=summary.predicted,
+            frequency=summary.frequency,
+            smooth_error=summary.low if summary.unknown else summary.value,
+            smooth_error_high=summary.high if summary.unknown else None,
+            chance=summary.chance,
+        )
+
+    def _name(self, class_index: int) -> str:
+        names = self.source.class_names
+        return str(class_index) if names is None else names[class_index]
+
+
+def _class_cells(n_classes: int) -> int:
+    """Cells of each class: a power of two, all classes together about a million."""
+    return int(2 ** np.clip(np.floor(np.log2(_CLASS_CELLS / n_classes)), 10, 16))
+
+
+def _sketch_rows(n_classes: int) -> int:
+    """Rows that searches see: as many as half of the rows that would be held."""
+    return max(1, held_rows(n_classes) // 2)
+
+
+def _is_largest(estimate: ErrorEstimate) -> bool:
+    """Whether the estimate is the correlation of its witness: no mean or sum of several, and no bound from above."""
+    return not isinstance(estimate.notion, PerQuestion) and estimate.kind != "upper bound"
+
+
+def _reading(witness: Witness, sketch: Sample) -> ReadingState:
+    """What to read off of a witness: the range of its main question that is worst on the sketch."""
+    if isinstance(witness, TopWitness):
+        return ReadingState(None, *worst_range(ask_confidence(sketch)))
+    if isinstance(witness, SubsetWitness):
+        members = witness.members
+    else:
+        members = np.array([int(np.argmax(class_contributions(witness, sketch)))])
+    return ReadingState(members.tolist(), *worst_range(ask_subset(sketch, members)))
+
+
+def _in_cells(summary: QuestionSummary, notion: Notion, n_samples: int, witness: Witness) -> ErrorEstimate:
+    method = f"cells of the predicted probability; the exact value is within {summary.bound:.1e} of {summary.value:.6f}"
+    upper = summary.high if summary.unknown else None
+    return ErrorEstimate(summary.low, "lower bound", notion, method, 1, n_samples, witness, upper=upper)
