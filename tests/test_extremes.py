@@ -8,17 +8,16 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
-from tests.calibrators.catalogue import EVERY
-from tests.test_public_api import AUDITORS, functions_of_predictions
 
 import polycal as pc
+from tests.calibrators.catalogue import EVERY
+from tests.test_public_api import AUDITORS, functions_of_predictions
 
 TINY = 5e-324
 TWO = np.array([[0.25, 0.75], [0.5, 0.5]])
 ONE_HOT = np.tile(np.eye(3), (8, 1))
 MIXED = np.vstack([ONE_HOT, np.full((12, 3), 1 / 3), np.tile([1e-300, 1e-17, 1.0], (12, 1))])
-WIDE = np.random.default_rng(0).dirichlet(np.full(1500, 0.01), 6)
+WIDE = np.random.default_rng(0).dirichlet(np.full(300, 0.01), 6)
 
 # Predictions that are odd and right, and labels.
 ODD = {
@@ -43,7 +42,7 @@ ODD = {
     "objects": (np.arange(24).astype(object) % 3, ONE_HOT.astype(object)),
     "lists": ([0, 1] * 10, TWO.tolist() * 10),
     "labels of one byte": ((np.arange(24) % 3).astype(np.uint8), ONE_HOT),
-    "more classes than rows": ([0, 1, 2, 3, 4, 1499], WIDE),
+    "more classes than rows": ([0, 1, 2, 3, 4, 299], WIDE),
     "backwards": (np.arange(48)[::-1] % 3, np.asfortranarray(MIXED)[::-1]),
 }
 # Nothing that could be predictions.
@@ -98,12 +97,6 @@ def everything():
         yield repr(calibrator), lambda y, p, c=calibrator, **kw: c.fit(p, y, **kw).predict_proba(p)
     for state in STATES:
         yield state.__name__, lambda y, p, s=state, **kw: s().update(y, p, **kw).finish()
-    yield (
-        "CalibratedClassifier",
-        lambda y, p, **kw: pc.CalibratedClassifier(LogisticRegression(), pc.TemperatureScaling())
-        .fit(p, y, **kw)
-        .predict_proba(p),
-    )
 
 
 NOTIONS = [
@@ -144,6 +137,16 @@ def numbers(result):
         yield from numbers([getattr(result, field.name) for field in dataclasses.fields(result)])
 
 
+def in_range(result):
+    """Finite numbers; errors from 0 to 2, and predictions on the simplex."""
+    if isinstance(result, pc.ErrorEstimate):
+        assert 0.0 <= result.value <= 2.0 + 1e-9
+    if isinstance(result, np.ndarray):
+        assert (result >= 0.0).all()
+        np.testing.assert_allclose(result.sum(axis=1), 1.0, atol=1e-3)
+    return all(math.isfinite(number) for number in numbers(result))
+
+
 def outcome(call, labels, proba, **options):
     """The result, or None for a refusal in one clear line; all else is a failure."""
     with warnings.catch_warnings(category=pc.CalibrationWarning, action="ignore"):
@@ -157,11 +160,12 @@ def outcome(call, labels, proba, **options):
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_odd_predictions_give_finite_numbers_or_one_line(name, odd):
     result = outcome(EVERYTHING[name], *ODD[odd])
-    assert not any(math.isnan(number) for number in numbers(result))
+    assert in_range(result)
 
 
 @pytest.mark.parametrize("wrong", WRONG)
@@ -170,9 +174,10 @@ def test_what_is_no_prediction_is_refused_in_one_line(name, wrong):
     assert outcome(EVERYTHING[name], *WRONG[wrong]) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_odd_weights_give_finite_numbers_or_one_line(name, weights):
     labels, proba = ODD["all kinds of rows"]
     result = outcome(EVERYTHING[name], labels, proba, sample_weight=WEIGHTS[weights](labels.size))
-    assert not any(math.isnan(number) for number in numbers(result))
+    assert in_range(result)

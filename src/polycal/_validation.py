@@ -17,6 +17,8 @@ from polycal._text import check_text
 from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal.sample import Sample, drift_allowed, exact_row_sums, row_blocks, row_sums
 
+# Squares of larger weights, and sums of these, would overflow.
+_MOST_WEIGHT = 1e100
 _LOGITS = "If these are logits, pass from_logits=True."
 
 
@@ -84,8 +86,8 @@ def check_weight(sample_weight: Any, name: str = "sample_weight") -> Float64s:
     _refuse(name, weight, weight < 0, "is negative:", "Weights count rows: use 0 to leave a row out.")
     with np.errstate(over="ignore"):
         total = float(weight.sum())
-    if not 0 < total < np.inf:
-        raise ValueError(f"{name} sums to {total:g}; its sum must be positive and finite.")
+    if not 0 < total <= _MOST_WEIGHT:
+        raise ValueError(f"{name} sums to {total:g}; its sum must be positive and at most {_MOST_WEIGHT:g}.")
     return weight
 
 

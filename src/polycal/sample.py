@@ -1,5 +1,6 @@
 """The trusted arrays: predictions with labels, the questions put to them, and parts of their rows."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +38,7 @@ def exact_row_sums(block: Float64s) -> Float64s:
 
 def drift_allowed(dtype: Any, n_classes: int) -> float:
     """What the rounding of a softmax and of the sum itself leave of 1 - sum; rows further off are renormalised."""
-    return float(np.finfo(dtype).eps) * max(2.0, n_classes**0.5)
+    return float(np.finfo(dtype).eps) * max(2.0, math.sqrt(n_classes))
 
 
 def subset_sums(proba: Floats, subset: Ints) -> Float64s:

@@ -48,5 +48,5 @@ def main() -> None:
             sys.exit(BAD_INPUT)
 
 
-def _warn(message: Warning | str, *_: Any) -> None:
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
     typer.echo(f"polycal: {printable(str(message))}", err=True)
