@@ -1,14 +1,12 @@
 """Text that came from data: what is refused at the gate, and how it is shown."""
 
 import re
-from typing import Any, TypeVar, cast
+from typing import Any
 
 # Controls, among them those that begin the escape sequences of terminals; ends of lines that are not "\n"; marks that
 # turn the direction of text; and halves of characters.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _UNSEEN_IN_LINES = re.compile(_UNSEEN.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
-
-Data = TypeVar("Data")
 
 
 def printable(text: str, *, lines: bool = False) -> str:
@@ -26,16 +24,13 @@ def printable(text: str, *, lines: bool = False) -> str:
     return unseen.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
-def printable_data(data: Data, *, lines: bool = False) -> Data:
+def printable_data(data: Any, *, lines: bool = False) -> Any:
     """Dictionaries and lists with all text in them made printable."""
-    changed: Any = data
     if isinstance(data, str):
-        changed = printable(data, lines=lines)
-    elif isinstance(data, dict):
-        changed = {key: printable_data(value, lines=lines) for key, value in data.items()}
-    elif isinstance(data, list | tuple):
-        changed = [printable_data(value, lines=lines) for value in data]
-    return cast("Data", changed)
+        return printable(data, lines=lines)
+    if isinstance(data, dict):
+        return {key: printable_data(value, lines=lines) for key, value in data.items()}
+    return [printable_data(value, lines=lines) for value in data] if isinstance(data, list | tuple) else data
 
 
 def check_text(text: str, what: str) -> str:

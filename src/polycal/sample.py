@@ -1,5 +1,6 @@
 """The trusted arrays: predictions with labels, whole or as lists of classes, and the questions put to them."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -38,8 +39,7 @@ def exact_row_sums(block: Float64s) -> Float64s:
 
 def drift_allowed(dtype: Any, n_classes: int) -> float:
     """What the rounding of a softmax and of the sum itself leave of 1 - sum; rows further off are renormalised."""
-    widest: float = max(2.0, float(n_classes) ** 0.5)
-    return float(np.finfo(dtype).eps) * widest
+    return float(np.finfo(dtype).eps) * max(2.0, math.sqrt(n_classes))
 
 
 def subset_sums(proba: Floats, subset: Ints) -> Float64s:

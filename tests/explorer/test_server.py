@@ -10,6 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 from contextlib import ExitStack, suppress
+from itertools import cycle
 
 import pytest
 
@@ -131,8 +132,13 @@ def test_idle_connections_do_not_stop_it(start):
     address = ("127.0.0.1", int(base.rpartition(":")[2]))
     with ExitStack() as stack:
         idle = [stack.enter_context(socket.create_connection(address, timeout=30)) for _ in range(300)]
-        for connection in idle[::2]:
-            connection.sendall(b"POST /api/question HTTP/1.1\r\nContent-Length: 9\r\n\r\n")
+        # Some begin to ask, some do not take the answer.
+        host = f"Host: {base.removeprefix('http://')}\r\n"
+        for connection, asked in zip(
+            idle, cycle(["", "POST / HTTP/1.1\r\n", f"GET /assets/vega.js HTTP/1.1\r\n{host}\r\n"])
+        ):
+            with suppress(ConnectionError):
+                connection.sendall(asked.encode())
         assert get(f"{base}/api/sample", token)["n_rows"] == 3000
         # All of them are closed after a while.
         for connection in idle:

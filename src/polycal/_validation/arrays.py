@@ -15,6 +15,8 @@ from polycal.listed import ListedSample
 from polycal.sample import Remainder, Sample, drift_allowed, exact_row_sums, row_blocks, row_sums
 
 _LOGITS = "If these are logits, pass from_logits=True."
+# Squares of larger weights, and sums of these, would overflow.
+_MOST_WEIGHT = 1e100
 
 
 def check_sample(
@@ -230,8 +232,8 @@ def check_weight(sample_weight: Any, name: str = "sample_weight") -> Float64s:
     refuse_rows(name, weight, weight < 0, "is negative:", "Weights count rows: use 0 to leave a row out.")
     with np.errstate(over="ignore"):
         total = float(weight.sum())
-    if not 0 < total < np.inf:
-        raise ValueError(f"{name} sums to {total:g}; its sum must be positive and finite.")
+    if not 0 < total <= _MOST_WEIGHT:
+        raise ValueError(f"{name} sums to {total:g}; its sum must be positive and at most {_MOST_WEIGHT:g}.")
     return weight
 
 

@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 def to_numpy(data: Any, name: str) -> NDArray[Any]:
     """Turn any supported container into an array, sharing its memory where possible."""
     if isinstance(data, np.ndarray):
-        return data
+        # What a mask hides would be read as if it were there.
+        if isinstance(data, np.ma.MaskedArray) and data.mask.any():
+            raise ValueError(f"{name} is a masked array with values missing; drop those rows.")
+        return np.asarray(data)
     module = type(data).__module__.partition(".")[0]
     if module == "torch":
         return _from_torch(data, name)

@@ -38,7 +38,7 @@ def _polycal(
 def main() -> None:
     """Run the command; bad input ends in one line on stderr and exit code 2, and a warning is one line, too."""
     with warnings.catch_warnings():
-        warnings.showwarning = _warn  # type: ignore[assignment]  # what is said is in the first argument
+        warnings.showwarning = _warn
         try:
             app()
         except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
@@ -48,5 +48,5 @@ def main() -> None:
             sys.exit(BAD_INPUT)
 
 
-def _warn(message: Warning | str, *_: Any) -> None:
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
     typer.echo(f"polycal: {printable(str(message))}", err=True)

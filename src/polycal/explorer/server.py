@@ -113,8 +113,9 @@ class _Connection(H11Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a question, or the rest of one, is still to come."""
-        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+        """Whether a question is still to come, or the rest of one, or the answer to be taken."""
+        is_asking = self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+        return is_asking or self.transport.get_write_buffer_size() > 0
 
     def _close_if_silent(self) -> None:
         """Close it if it has been waiting for the same question since the last look."""

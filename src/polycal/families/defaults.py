@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from polycal._validation import check_auditor, check_seed, check_some
-from polycal.families.auditor import Auditor, NotionAuditor
+from polycal.families.auditor import Auditor, NotionAuditor, weighted_rows
 from polycal.families.canonical import Canonical
 from polycal.families.decision import Decision, DecisionAuditor
 from polycal.families.full_smooth import FullSmooth
@@ -150,7 +150,10 @@ class AutoAuditor(Auditor):
         auditors = self.auditors
         if auditors is None:
             auditors = list(default_auditors(DEFAULT_NOTIONS, self.random_state).values())
-        fit, held_back = (sample.take(rows) for rows in split_rows(sample, (2, 1), self.random_state))
+        sample = weighted_rows(sample)
+        parts = [sample.take(rows) for rows in split_rows(sample, (2, 1), self.random_state)]
+        # One row cannot be parted; what it shows proves nothing, and a witness does not claim to.
+        fit, held_back = parts if all(part.n_samples for part in parts) else (sample, sample)
         witnesses = [auditor.look(fit) for auditor in auditors]
         level = _ALPHA / len(witnesses)
         bounds = [certify_sample(w, held_back, level, self.random_state).lower_bound for w in witnesses]

@@ -230,9 +230,10 @@ def best_vector_cut(values: Float64s, residual: Float64s, min_gap: float = MIN_G
 def crossings(margin: Float64s, slopes: Float64s) -> tuple[Ints, Float64s]:
     """When each ``margin_i + t slope_ji`` changes sign, for lines j: the order of points, and a t in each gap.
 
-    A point that stays on its side (slope 0) comes last.
+    A point that stays on its side (slope 0, or next to it) comes last.
     """
-    still = slopes == 0
+    # A slope this small changes no sign before `_FAR`, and dividing by it overflows.
+    still = np.abs(slopes) < 1e-290
     times = np.where(still, _FAR, -margin / np.where(still, 1.0, slopes))
     times = np.clip(times, -_FAR, _FAR)
     order = np.argsort(times, axis=1)
