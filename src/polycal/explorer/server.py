@@ -20,9 +20,11 @@ from polycal.explorer.guard import HOST
 from polycal.explorer.state import Explorer
 
 # A browser opens six connections at a time. Who has not sent a whole question after so many seconds is not answered.
-_MAX_CONNECTIONS, _PATIENCE = 64, 10.0
-# Lines that the server may write in all: what goes wrong a thousand times is the same thing.
-_MAX_MESSAGES = 20
+_MAX_CONNECTIONS, _PATIENCE = 32, 10.0
+# Connections taken in at once: before the next are, there must be time to close others.
+_BACKLOG = 16
+# Lines that the server may write in all: what goes wrong a thousand times is one thing.
+_MAX_MESSAGES = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,8 +78,7 @@ def serve(explorer: Explorer, door: Door) -> None:
         server_header=False,
         timeout_graceful_shutdown=1,
         http=_Connection,
-        # Waiting connections are taken in so small portions that there is time to close others.
-        backlog=_MAX_CONNECTIONS,
+        backlog=_BACKLOG,
     )
     few = _Few()
     for name in ("asyncio", "uvicorn.error"):
