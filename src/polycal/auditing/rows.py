@@ -150,14 +150,16 @@ class HeldRows(Rows):
         return tuple(self._measured(notion) for notion in self.plan.notions)
 
     def _measured(self, notion: Notion) -> MeasuredError:
-        estimate = notion.estimate(self.sample)
         cost = self.sample.n_samples * self.sample.n_classes * (1 if notion.name in _CHEAP else 100)
         n_draws = min(_FLOOR_DRAWS, _FLOOR_BUDGET // cost)
         if n_draws < 2:
-            return MeasuredError(estimate, None)
+            return MeasuredError(notion.estimate(self.sample), None)
+        # What chance alone reads must be found in the same way.
+        repeated = notion.repeated(1 + n_draws)
+        estimate = repeated.estimate(self.sample)
         draws = null_draws(
             self.sample,
-            lambda redrawn: notion.estimate(redrawn).value,
+            lambda redrawn: repeated.estimate(redrawn).value,
             n_draws,
             self.plan.seed,
             n_jobs=self.plan.n_jobs,

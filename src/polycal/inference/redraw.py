@@ -152,7 +152,7 @@ def calibration_test(
     check_level(alpha)
     check_seed(random_state)
     check_integer(n_draws, "n_draws", minimum=1)
-    statistic = as_statistic(notion)
+    statistic = as_statistic(notion, 1 + n_draws)
     sample = check_sample(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )
@@ -215,10 +215,11 @@ def draw_labels(proba: Floats, rng: np.random.Generator) -> Ints:
     return labels
 
 
-def as_statistic(notion: Any) -> Statistic:
-    """A notion, or any function of a sample, as a function to float."""
+def as_statistic(notion: Any, times: int = 1) -> Statistic:
+    """A notion, or any function of a sample, as a function to float that is called so many times."""
     if hasattr(notion, "estimate"):
-        return lambda sample: float(notion.estimate(sample).value)
+        repeated = notion.repeated(times) if hasattr(notion, "repeated") else notion
+        return lambda sample: float(repeated.estimate(sample).value)
     if callable(notion):
         return lambda sample: float(notion(sample))
     raise TypeError(
