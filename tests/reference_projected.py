@@ -115,3 +115,34 @@ def tiny_samples(n_cases, k, seed=0):
         if case % 4 == 3:
             proba = rng.multinomial(4, np.full(k, 1 / k), n) / 4
         yield rng.integers(0, k, n), proba
+
+
+def planar_errors(labels, proba):
+    """The halfspace and decision errors of three classes: every line through two rows, each row on it on either side.
+
+    Rows on the line go to a side up to one of them and to the other from there, as when it is turned a little.
+    """
+    z, (x, y) = residuals(labels, proba), proba.T[:2]
+    whole = z.sum(0)
+    best, pair = np.abs(whole), np.linalg.norm(whole)
+    for i, j in combinations(range(len(labels)), 2):
+        dx, dy = x[j] - x[i], y[j] - y[i]
+        if dx == dy == 0:
+            continue
+        side = np.round(dx * (y - y[i]) - dy * (x - x[i]), 13)
+        along = np.round(dx * (x - x[i]) + dy * (y - y[i]), 13)
+        on, left = side == 0, z[side > 0].sum(0)
+        for cut in [-np.inf, *np.unique(along[on])]:
+            for part in (on & (along <= cut), on & (along > cut)):
+                total = left + z[part].sum(0)
+                best = np.maximum(best, np.abs(2 * total - whole))
+                pair = max(pair, np.linalg.norm(total) + np.linalg.norm(whole - total))
+    return float(best.sum()), float(pair)
+
+
+def planar_sample(n, decimals, seed=0):
+    """Predictions of three classes, on a grid where there are few decimals, and labels of their own."""
+    rng = np.random.default_rng(seed)
+    proba = np.floor(rng.dirichlet(np.ones(3), n) * 10.0**decimals) / 10.0**decimals
+    proba[:, 2] = 1.0 - proba[:, 0] - proba[:, 1]
+    return rng.integers(0, 3, n), np.maximum(proba, 0.0)

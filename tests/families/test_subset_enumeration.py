@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests import reference_subset
+from tests import reference, reference_subset
 from tests.strategies import samples
 
 from polycal._threads import thread_budget
 from polycal._validation import check_sample
 from polycal.families import _subset_tree as subset_enumeration
-from polycal.families._subset_tree import affordable, count_subsets, enumerate_subsets
+from polycal.families._subset_tree import affordable, count_subsets, enumerate_subsets, value_subsets
 from polycal.measures.smooth import smooth_error
 from polycal.sample import Sample, ask_subset
 
@@ -34,19 +34,42 @@ def test_how_many_subsets(n_classes, max_size, count):
 
 
 @pytest.mark.parametrize("max_size", [None, 2, 3])
-def test_every_subset_is_tried_once(max_size, monkeypatch):
+def test_every_subset_is_valued_once(max_size):
     rng = np.random.default_rng(0)
     sample = check_sample(rng.integers(0, 9, 30), rng.dirichlet(np.ones(9), 30))
-    seen = []
+    values = value_subsets(sample, max_size)
+    sets = {tuple(values.tree.subset(number)) for number in range(values.value.size)}
+    assert len(sets) == values.value.size == count_subsets(9, max_size) + 1
+    with pytest.raises(IndexError, match="fewer"):
+        values.tree.subset(values.value.size)
 
-    def spy(question):
-        seen.append(tuple(np.round(question.predicted, 9)))
-        return smooth_error(question)
 
-    monkeypatch.setattr(subset_enumeration, "smooth_error", spy)
-    found = enumerate_subsets(sample, max_size)
-    # The empty set is tried as well.
-    assert len(seen) == len(set(seen)) == found.n_evaluated + 1
+@settings(max_examples=30, deadline=None)
+@given(samples(max_classes=4, max_rows=12), st.one_of(st.none(), st.integers(1, 3)))
+def test_values_in_cells_are_off_by_no_more_than_they_say(data, max_size):
+    labels, proba, weight = data
+    sample = check_sample(labels, proba, sample_weight=weight)
+    values = value_subsets(sample, max_size)
+    for number in range(values.value.size):
+        u, residual = reference.subset_residual(
+            labels, sample.proba.astype(float), values.tree.subset(number), weight
+        )
+        error = reference.smooth_error_lp(u, residual)
+        centred = reference.smooth_error_lp(u, residual - residual.sum() * sample.mass)
+        assert abs(values.value[number] - error) <= values.slack[number] + 1e-7
+        assert abs(values.centred[number] - centred) <= values.slack[number] + 1 / 128 + 1e-7
+
+
+def test_few_subsets_are_sorted(monkeypatch):
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(11), 500)
+    sample = check_sample(rng.integers(0, 11, 500), proba)
+    sorted_sets = []
+    monkeypatch.setattr(
+        subset_enumeration, "smooth_error", lambda question: sorted_sets.append(1) or smooth_error(question)
+    )
+    assert enumerate_subsets(sample).n_evaluated == 2**10 - 1
+    assert len(sorted_sets) < 50
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
@@ -74,6 +97,7 @@ def test_what_is_affordable():
         return Sample(np.broadcast_to(np.float32(1 / k), (n, k)), np.broadcast_to(np.int64(0), (n,)))
 
     assert affordable(empty(10_000, 14))
+    assert not affordable(empty(10_000, 14), effort=0.01)
     assert not affordable(empty(10_000, 26))
     assert affordable(empty(10_000, 26), 4)
     assert not affordable(empty(10_000, 1000), 2)

@@ -2,8 +2,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests import reference_hardness as reference
 
-from polycal.hardness.pseudorandom import GROTHENDIECK, clause_spread, pair_form
+from polycal.hardness.pseudorandom import KEPT, ClauseSpread, clause_spread, pair_form
 from polycal.hardness.xor import XorInstance, make_random_xor
 
 pytest.importorskip("cvxpy", reason="the semidefinite check is an extra")
@@ -27,7 +28,17 @@ def test_the_bounds_hold_the_truth(seed):
     assert spread.reached <= truth + 1e-9
     assert truth <= spread.relaxed + 1e-6
     assert spread.at_least <= truth + 1e-6
-    assert spread.relaxed - 3 <= GROTHENDIECK * (truth - 3) + 1e-6
+    assert KEPT * spread.relaxed <= truth + 1e-6
+
+
+def test_signs_may_reach_less_than_grothendieck_promises_for_two_sets_of_them():
+    instance, vectors = reference.icosahedral_clauses()
+    relaxed = 2 + float(np.sum(pair_form(instance) * (vectors @ vectors.T)))
+    truth = reference.icosahedral_spread()
+    assert truth == pytest.approx(2.240896, abs=1e-6)
+    # The factor of Grothendieck's inequality, at most 1.7823, is not enough for the excess over t.
+    assert (relaxed - 2) / (truth - 2) > 1.7823
+    assert KEPT * relaxed <= ClauseSpread(relaxed, truth, 2).at_least <= truth
 
 
 def test_structure_is_told_from_randomness():

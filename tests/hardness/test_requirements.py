@@ -44,7 +44,7 @@ def test_low_degree_errors_are_found_with_that_many_rows():
     labels, proba = np.tile(np.arange(3), 2), np.repeat(SUPPORT, 3, axis=0)
     alpha = pc.calibration_error(labels, proba, pc.LowDegree(degree), sample_weight=cells)
     requirement = required_samples(pc.LowDegree(degree), alpha, 3, delta)
-    auditor = KernelAuditor(Multinomial(requirement.degree), amplify=False)
+    auditor = requirement.auditor()
     rng = np.random.default_rng(0)
     reached = []
     for _ in range(100):
@@ -53,6 +53,14 @@ def test_low_degree_errors_are_found_with_that_many_rows():
         correlation = kernels.population_correlation(witness, SUPPORT, MASS, TRUTH)
         reached.append(correlation >= requirement.correlation)
     assert np.mean(reached) >= 1 - delta
+
+
+def test_the_auditor_of_the_theorem_looks_at_every_row():
+    requirement = required_samples(pc.LowDegree(2), 0.1, 10)
+    assert requirement.n_samples > KernelAuditor().max_samples
+    assert requirement.auditor() == KernelAuditor(Multinomial(2), amplify=False, max_samples=None)
+    with pytest.raises(ValueError, match="no auditor is known"):
+        required_samples(pc.FullSmooth(), 0.005, 20).auditor()
 
 
 @pytest.mark.parametrize(

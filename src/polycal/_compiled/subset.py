@@ -61,3 +61,74 @@ def flip_gains(proba, residual, member, values, current, table):
         for j in range(k):
             total[j] += (r + sign[j] * residual[i, j]) * _read(table, u + sign[j] * proba[i, j])
     return total - before
+
+
+@compiled
+def branch_errors(columns, labels, mass, predicted, hits, start, stop, deepest, n_subsets, n_cells):
+    """The errors in cells of a set and of all that add at most ``deepest`` of the classes from ``start`` to ``stop``.
+
+    Parents come first. Returns the errors, by how much they can be off, and those of residuals less their mean.
+    """
+    n = labels.size
+    fits = columns.shape[0] >= stop and columns.shape[1] == n and mass.size == n
+    if not fits or predicted.size != n or hits.size != n:
+        raise ValueError("the arrays do not fit together")
+    sums, inside = np.empty((deepest + 1, n)), np.empty((deepest + 1, n), np.bool_)
+    sums[0], inside[0] = predicted, hits
+    value, slack, centred = np.empty(n_subsets), np.empty(n_subsets), np.empty(n_subsets)
+    chosen = np.empty(deepest + 1, np.int64)
+    total, weight = np.empty(n_cells + 1), np.empty(n_cells + 1)
+    depth, label = 0, start
+    for number in range(n_subsets):
+        slack[number] = _fill_cells(sums[depth], inside[depth], mass, total, weight)
+        value[number], centred[number] = _cell_errors(total, weight)
+        # Where no class is left to add, the last one added gives way to the next.
+        while depth > 0 and (depth == deepest or label == stop):
+            depth -= 1
+            label = chosen[depth] + 1
+        if depth < deepest and label < stop:
+            chosen[depth] = label
+            depth += 1
+            for i in range(n):
+                sums[depth, i] = sums[depth - 1, i] + columns[label, i]
+                inside[depth, i] = inside[depth - 1, i] or labels[i] == label
+            label += 1
+    return value, slack, centred
+
+
+@compiled
+def _fill_cells(predicted, hits, mass, total, weight):
+    """Add up residuals and masses by cell; returns ``sum |residual| |prediction - middle of its cell|``."""
+    n_cells = total.size - 1
+    total[:] = 0.0
+    weight[:] = 0.0
+    slack = 0.0
+    for i in range(predicted.size):
+        u = min(predicted[i], 1.0)
+        residual = mass[i] * (hits[i] - u)
+        cell = int(u * n_cells)
+        total[cell] += residual
+        weight[cell] += mass[i]
+        slack += abs(residual * (u - min((cell + 0.5) / n_cells, 1.0)))
+    return slack
+
+
+@compiled
+def _cell_errors(total, weight):
+    """The smooth error of what the cells hold, and the same of residuals less their mean."""
+    n_cells = total.size - 1
+    size = np.count_nonzero(weight)
+    u, F, M = np.empty(size), np.empty(size), np.empty(size)
+    residual, mass, j = 0.0, 0.0, 0
+    for cell in range(n_cells + 1):
+        if weight[cell] > 0.0:
+            residual += total[cell]
+            mass += weight[cell]
+            u[j], F[j], M[j] = min((cell + 0.5) / n_cells, 1.0), residual, mass
+            j += 1
+    if residual < 0.0:
+        F = -F
+    C = F - F[-1] * M
+    C[-1] = 0.0
+    value = F[-1] + transport_cost(u, F, nearest_monotone(u, F))
+    return value, transport_cost(u, C, nearest_monotone(u, C))

@@ -105,13 +105,14 @@ def check_notions(notions: Any) -> tuple[Any, ...]:
     return tuple(check_notion(notion, f"notions[{i}]") for i, notion in enumerate(notions))
 
 
-def check_statistic(notion: Any) -> Callable[[Any], float]:
-    """Validate a notion, or any function of a sample; returns a function of a sample to float."""
+def check_statistic(notion: Any, times: int = 1) -> Callable[[Any], float]:
+    """Validate a notion, or any function of a sample; returns a function of a sample to float, called `times` times."""
     if callable(notion) and not hasattr(notion, "estimate"):
         return lambda sample: float(notion(sample))
     words = "a notion such as polycal.Confidence(), or a function of a Sample"
     _check_object(notion, "notion", words, "estimate")
-    return lambda sample: float(notion.estimate(sample).value)
+    repeated = notion.repeated(times) if hasattr(notion, "repeated") else notion
+    return lambda sample: float(repeated.estimate(sample).value)
 
 
 def check_auditor(auditor: Any, name: str = "auditor") -> Any:

@@ -130,16 +130,16 @@ class HeldRows(Rows):
     def _measured(self, notion: Notion) -> MeasuredError:
         if not notion.reads_lists:
             refuse_lists(self.sample, repr(notion))
-        estimate = notion.estimate(self.sample)
-        if self.sample.is_listed:
-            return MeasuredError(estimate, None)
         cost = self.sample.n_samples * self.sample.n_classes * (1 if notion.name in _CHEAP else 100)
-        n_draws = min(_FLOOR_DRAWS, _FLOOR_BUDGET // cost)
+        n_draws = 0 if self.sample.is_listed else min(_FLOOR_DRAWS, _FLOOR_BUDGET // cost)
         if n_draws < 2:
-            return MeasuredError(estimate, None)
+            return MeasuredError(notion.estimate(self.sample), None)
+        # What chance alone reads must be found in the same way.
+        repeated = notion.repeated(1 + n_draws)
+        estimate = repeated.estimate(self.sample)
         draws = null_draws(
             self.sample,
-            lambda redrawn: notion.estimate(redrawn).value,
+            lambda redrawn: repeated.estimate(redrawn).value,
             n_draws,
             self.plan.seed,
         )

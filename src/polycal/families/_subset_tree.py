@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 
 from polycal._threads import map_threads
-from polycal._typing import Bools, Float64s, Ints
+from polycal._typing import Float64s, Ints
 from polycal.families.questions import SubsetWitness
 from polycal.listed import ListedSample
 from polycal.measures.functions import LipschitzFunction
 from polycal.measures.smooth import SmoothInterval, smooth_error, smooth_interval
-from polycal.sample import Question, Sample, ask_subset
+from polycal.sample import Sample, ask_subset
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,93 +68,144 @@ def smaller_side(sample: Sample, members: Ints) -> Ints:
     return members if mean[members].sum() <= mean[others].sum() else others
 
 
-# Subsets times rows: about 25 seconds on two cores. A subset costs something even without rows.
+# Subsets times rows: about a second on two cores. The cells of a subset cost as much as some rows.
 _BUDGET = 1e9
+_ROWS_OF_CELLS = 1500
+_N_CELLS = 128
+_N_CHUNKS = 64
 # Lists that take more room when filled are not.
 _MOST_CELLS = 1 << 25
-_ROWS_OF_OVERHEAD = 500
-_N_CHUNKS = 64
+# Bounds on sums of rounded numbers.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class _Branch:
-    """The subsets made of ``prefix`` and at most ``room`` of the classes from ``start`` on."""
+    """The subsets made of ``prefix`` and at most ``room`` of the classes from ``start`` to before ``stop``.
+
+    They form a tree, each being its parent and one later class, and are counted parents first.
+    """
 
     prefix: tuple[int, ...]
     start: int
+    stop: int
     room: int
 
-    def size(self, stop: int) -> int:
-        """How many subsets these are, of classes before ``stop``."""
-        return sum(comb(stop - self.start, extra) for extra in range(self.room + 1))
+    def size(self) -> int:
+        """How many subsets these are."""
+        return sum(comb(self.stop - self.start, extra) for extra in range(self.room + 1))
 
-    def children(self, stop: int) -> "Iterator[_Branch]":
+    def children(self) -> "Iterator[_Branch]":
         """The branches with one more class fixed."""
         if self.room:
-            for label in range(self.start, stop):
-                yield _Branch((*self.prefix, label), label + 1, self.room - 1)
+            for label in range(self.start, self.stop):
+                yield _Branch((*self.prefix, label), label + 1, self.stop, self.room - 1)
+
+    def split(self, grain: int) -> "Iterator[_Branch]":
+        """Branches of at most ``grain`` subsets, and single subsets, that make up this one in its order."""
+        if self.room == 0 or self.size() <= grain:
+            yield self
+        else:
+            yield _Branch(self.prefix, self.start, self.stop, 0)
+            for child in self.children():
+                yield from child.split(grain)
+
+    def subset(self, number: int) -> Ints:
+        """The subset of this number."""
+        if number == 0:
+            return np.array(self.prefix, dtype=np.int64)
+        number -= 1
+        for child in self.children():
+            if number < child.size():
+                return child.subset(number)
+            number -= child.size()
+        raise IndexError("there are fewer subsets")
 
 
-def affordable(sample: Sample, max_size: int | None = None) -> bool:
-    """Whether `enumerate_subsets` takes less than about half a minute on two cores, and lists would fit if filled."""
-    if sample.is_listed and sample.n_samples * sample.n_classes > _MOST_CELLS:
-        return False
-    cost = count_subsets(sample.n_classes, max_size) * (sample.n_samples + _ROWS_OF_OVERHEAD)
-    return cost <= _BUDGET
+class SubsetValues(NamedTuple):
+    """The errors of all subsets, computed in cells of the prediction.
+
+    Attributes
+    ----------
+    tree : _Branch
+        The subsets; the first is empty.
+    value : ndarray of shape (n_subsets,)
+        The smooth calibration error with each prediction moved to the middle of its cell.
+    slack : ndarray of shape (n_subsets,)
+        By how much this can be off.
+    centred : ndarray of shape (n_subsets,)
+        The same as `value`, of residuals less their mean.
+    """
+
+    tree: _Branch
+    value: Float64s
+    slack: Float64s
+    centred: Float64s
 
 
 def count_subsets(n_classes: int, max_size: int | None = None) -> int:
     """How many subsets there are to try; a subset and its complement are one where both are allowed."""
-    root, stop = _tree(n_classes, max_size)
-    return root.size(stop) - 1
+    return _tree(n_classes, max_size).size() - 1
+
+
+def affordable(sample: Sample, max_size: int | None = None, effort: float = 1.0) -> bool:
+    """Whether `enumerate_subsets` takes about a second on two cores, times ``effort``, and lists fit if filled."""
+    if sample.is_listed and sample.n_samples * sample.n_classes > _MOST_CELLS:
+        return False
+    return sample.n_samples <= affordable_rows(sample.n_classes, max_size, effort)
+
+
+def affordable_rows(n_classes: int, max_size: int | None = None, effort: float = 1.0) -> int:
+    """Of how many rows all subsets can be tried in that time."""
+    return max(0, int(effort * _BUDGET / count_subsets(n_classes, max_size)) - _ROWS_OF_CELLS)
 
 
 def enumerate_subsets(sample: Sample, max_size: int | None = None) -> FoundSubset:
     """The subset of at most ``max_size`` classes (default: any) with the largest smooth calibration error.
 
-    The subsets form a tree: each is its parent and one later class, so its probabilities cost one
-    addition of a column, and no rounding builds up. Threads share the branches of the tree.
+    Every subset is valued in cells, which says how large its error can be at most. Those for which this is more than
+    the largest error found, a handful, are valued exactly.
     """
     sample = sample.filled() if isinstance(sample, ListedSample) else sample
-    root, stop = _tree(sample.n_classes, max_size)
-    count = count_subsets(sample.n_classes, max_size)
+    tree, value, slack, _ = value_subsets(sample, max_size)
+    value[0] = -1.0
+    bound = value + slack + _ROUNDING
+    best, found = -1.0, tree.subset(1)
+    for number in np.argsort(-bound, kind="stable"):
+        if bound[number] <= best + 2 * _ROUNDING:
+            break
+        members = tree.subset(number)
+        error = smooth_error(ask_subset(sample, members))
+        if error > best:
+            best, found = error, members
+    return found_subset(sample, found, size_limit(sample.n_classes, max_size), value.size - 1)
+
+
+def value_subsets(sample: Sample, max_size: int | None = None) -> SubsetValues:
+    """Value every subset in cells, on all cores."""
+    from polycal._compiled.subset import branch_errors  # noqa: PLC0415 - imports numba
+
+    tree, mass = _tree(sample.n_classes, max_size), sample.mass
     columns = np.ascontiguousarray(sample.proba.T, dtype=np.float64)
-    chunks = list(_split(root, stop, grain=count // _N_CHUNKS))
-    best = max(map_threads(lambda chunk: _best_of(chunk, stop, sample, columns), chunks))
-    return found_subset(sample, np.array(best[1]), size_limit(sample.n_classes, max_size), count)
+
+    def errors(branch: _Branch) -> tuple[Float64s, ...]:
+        prefix = np.array(branch.prefix, dtype=np.int64)
+        start = columns[prefix].sum(axis=0), sample.subset_hits(prefix)
+        size = branch.size()
+        deepest = min(branch.room, branch.stop - branch.start)
+        found: tuple[Float64s, ...] = branch_errors(
+            columns, sample.labels, mass, *start, branch.start, branch.stop, deepest, size, _N_CELLS
+        )
+        return found
+
+    parts = map_threads(errors, list(tree.split(max(1, tree.size() // _N_CHUNKS))))
+    return SubsetValues(tree, *(np.concatenate(kind) for kind in zip(*parts, strict=True)))
 
 
-def _tree(n_classes: int, max_size: int | None) -> tuple[_Branch, int]:
-    """The branch of all subsets to try, and the first class that is in none of them.
+def _tree(n_classes: int, max_size: int | None) -> _Branch:
+    """The branch of all subsets to try.
 
     Where a subset and its complement are both allowed, the side without the last class stands for both.
     """
     limit = size_limit(n_classes, max_size)
-    return _Branch((), 0, limit), n_classes - 1 if limit == n_classes - 1 else n_classes
-
-
-def _split(branch: _Branch, stop: int, grain: int) -> Iterator[_Branch]:
-    """Branches of at most ``grain`` subsets, and single subsets, that make up the branch."""
-    if branch.room == 0 or branch.size(stop) <= grain:
-        yield branch
-    else:
-        yield _Branch(branch.prefix, branch.start, 0)
-        for child in branch.children(stop):
-            yield from _split(child, stop, grain)
-
-
-def _best_of(chunk: _Branch, stop: int, sample: Sample, columns: Float64s) -> tuple[float, tuple[int, ...]]:
-    """The largest error in a branch, and its subset."""
-    best = (-1.0, chunk.prefix)
-
-    def visit(branch: _Branch, predicted: Float64s, hits: Bools) -> None:
-        nonlocal best
-        question = Question(np.minimum(predicted, 1.0), hits, sample.sample_weight, "")
-        best = max(best, (smooth_error(question), branch.prefix))
-        for child in branch.children(stop):
-            label = child.prefix[-1]
-            visit(child, predicted + columns[label], hits | (sample.labels == label))
-
-    prefix = np.array(chunk.prefix, dtype=np.int64)
-    visit(chunk, columns[prefix].sum(axis=0), sample.subset_hits(prefix))
-    return best
+    return _Branch((), 0, n_classes - 1 if limit == n_classes - 1 else n_classes, limit)

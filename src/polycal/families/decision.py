@@ -20,8 +20,11 @@ from polycal.families._ascent import (
 )
 from polycal.families.auditor import Auditor, cross_fit, weighted_rows
 from polycal.families.halfspace import (
+    ROUNDING,
+    best_lines,
     best_vector_cut,
     crossings,
+    is_planar,
     line_directions,
 )
 from polycal.families.notion import ErrorEstimate, Notion
@@ -52,7 +55,8 @@ class Decision(Notion):
     heuristic search. Two actions: directions are swept exactly by one sort each, climbed with
     soft choices of growing sharpness, and turned along lines. More actions: one action after another is split in
     two, so the value never falls with their number. What is found is a lower bound; two actions and two classes
-    leave only a threshold, and are exact. Predictions whose weighted sums differ by less than
+    leave only a threshold, and are exact; so are two actions and three classes of at most 2,500 distinct predictions,
+    where every line that parts them is tried. Predictions whose weighted sums differ by less than
     1e-9 are not cut apart. A search looks at no more than 32,768 distinct predictions; the value is that of the
     whole sample. Cost: some hundred passes of O(n k) for each action. Bias: upwards.
 
@@ -83,15 +87,22 @@ class Decision(Notion):
             losses, most = _two_class_losses(sample)
             method = "every threshold"
         else:
-            points = distinct_points(sample)
-            losses, most = points.by_class(search_losses(points, self.actions)[-1]), np.inf
+            points, most = distinct_points(sample), np.inf
             method = f"heuristic search over {self.actions} actions"
+            pair = None
+            if is_planar(points):
+                line = best_lines(points)[3]
+                cut = best_vector_cut(points.proba @ line.direction, points.residual)
+                pair = pair_losses(line.direction, cut.threshold)
+                if self.actions == 2:
+                    most, method = line.most, "every line"
+            losses = points.by_class(search_losses(points, self.actions, pair=pair)[-1])
         witness = decision_witness(sample, losses)
         value = float(witness.contributions.sum())
         return ErrorEstimate(
             value=value,
             # Losses may not tell apart predictions that differ in the last digit only.
-            kind="exact" if value >= most - 1e-12 else "lower bound",
+            kind="exact" if value >= most - ROUNDING else "lower bound",
             notion=self,
             method=method,
             n_steps=self.actions,
@@ -184,9 +195,14 @@ _TILT = 1e-9
 
 
 @one_blas_thread()
-def search_losses(points: Points, n_actions: int, n_random: int = 4, seed: int = 0) -> list[Float64s]:
-    """Losses (a, k) of growing value: the best start for two actions, the best pair, then 3, ..., n_actions."""
-    found = _best_pair(points, n_random, seed)
+def search_losses(
+    points: Points, n_actions: int, n_random: int = 4, seed: int = 0, pair: Float64s | None = None
+) -> list[Float64s]:
+    """Losses (a, k) of growing value: the best start for two actions, the best pair, then 3, ..., n_actions.
+
+    Where the best ``pair`` is known, from there.
+    """
+    found = _best_pair(points, n_random, seed) if pair is None else [pair]
     while len(found[-1]) < n_actions:
         found.append(_split_an_action(points, found[-1], seed))
     return found

@@ -35,10 +35,12 @@ class Halfspace(Notion):
     to exist [1]_. Estimator: a heuristic search. Sigmoids are climbed and sharpened up to slope 64, the best
     threshold along each direction found is exact by one sort, and hyperplanes are turned along lines on which
     the best threshold is again exact by one sort, while that gains. What is found is a lower bound; two classes
-    leave only the threshold, and are exact. Predictions whose weighted sums differ by less than 1e-9 are not
-    cut apart (for two classes all are). A search looks at no more than 32,768 distinct predictions; the value
-    is that of the whole sample. Cost: O(n k^2) for the sigmoids, then some hundred sorts for each class, on all
-    cores. Bias: upwards, at most of order :math:`k / \sqrt{n}`.
+    leave only the threshold, and are exact. So are three classes of at most 2,500 distinct predictions: the simplex
+    is a plane then, and every line that parts the predictions is tried, by turning one about each of them.
+    Predictions whose weighted sums differ by less than 1e-9 are not cut apart (for two classes all are). A search
+    looks at no more than 32,768 distinct predictions; the value is that of the whole sample. Cost: O(n k^2) for
+    the sigmoids, then some hundred sorts for each class, on all cores; n sorts for three classes. Bias: upwards, at
+    most of order :math:`k / \sqrt{n}`.
 
     References
     ----------
@@ -57,18 +59,28 @@ class Halfspace(Notion):
 
     def estimate(self, sample: Sample) -> ErrorEstimate:
         """Compute the error on a validated sample."""
-        two = sample.n_classes == 2
-        if two:
+        most = np.inf
+        if sample.n_classes == 2:
             # Thresholds on the probability of class 1, read without rounding.
             witness = halfspace_witness(sample, np.array([[0.0, 1.0], [0.0, 1.0]]), min_gap=0.0)
+            method, most = "every threshold", 0.0
         else:
             points, effort = distinct_points(sample), Effort.for_classes(sample.n_classes)
-            witness = halfspace_witness(sample, points.by_class_square(search_halfspaces(points, effort)))
+            method = "heuristic search, exact thresholds along directions found"
+            if is_planar(points):
+                lines = best_lines(points)[:3]
+                directions = np.array([line.direction for line in lines])
+                most = sum(line.most for line in lines)
+                method = "every line"
+            else:
+                directions = search_halfspaces(points, effort)
+            witness = halfspace_witness(sample, points.by_class_square(directions))
+        value = float(witness.contributions.sum())
         return ErrorEstimate(
-            value=float(witness.contributions.sum()),
-            kind="exact" if two else "lower bound",
+            value=value,
+            kind="exact" if value >= most - ROUNDING else "lower bound",
             notion=self,
-            method="every threshold" if two else "heuristic search, exact thresholds along directions found",
+            method=method,
             n_steps=sample.n_classes,
             n_samples=sample.n_samples,
             witness=witness,
@@ -240,6 +252,55 @@ def crossings(margin: Float64s, slopes: Float64s) -> tuple[Ints, Float64s]:
     times = np.take_along_axis(times, order, axis=1)
     places = np.hstack([times[:, :1] - 1.0, (times[:, 1:] + times[:, :-1]) / 2, times[:, -1:] + 1.0])
     return order, places
+
+
+# Distinct predictions of three classes for which every line is tried: about a second.
+_MAX_PLANAR = 2500
+# Closer directions are one: rounding tells them apart.
+_MIN_ANGLE = 1e-12
+# Pivots tried until a line's value is reached by a threshold along its direction.
+_N_PIVOTS = 64
+# Sums of rounded numbers.
+ROUNDING = 1e-10
+
+
+class Line(NamedTuple):
+    """The best line found: the direction across it, and what the best of all lines attains."""
+
+    direction: Float64s
+    most: float
+
+
+def is_planar(points: Points) -> bool:
+    """Whether every line can be tried."""
+    return points.n_classes == 3 and points.n_points <= _MAX_PLANAR
+
+
+def best_lines(points: Points) -> list[Line]:
+    """The best ways to part predictions of three classes: for the residuals of each class, and for all together."""
+    from polycal._compiled import planes  # noqa: PLC0415 - imports numba
+
+    x, y = np.ascontiguousarray(points.proba.T)[:2]
+    found = np.stack(planes.best_lines(x, y, points.residual, _MIN_ANGLE))
+    return [_best_line(points, column, *found[:, :, column]) for column in range(4)]
+
+
+def _best_line(points: Points, column: int, value: Float64s, angle: Float64s, width: Float64s) -> Line:
+    """The best of the lines through each point, as a direction along which a threshold parts the points as it does."""
+    most, reached, best = float(value.max()), -1.0, np.zeros(3)
+    # Where rounding is in the way of a threshold along the widest line, that of another point may do.
+    for pivot in np.lexsort((-width, -value))[:_N_PIVOTS]:
+        direction = np.array([-np.sin(angle[pivot]), np.cos(angle[pivot]), 0.0])
+        values = points.proba @ direction
+        if column < 3:
+            attained = abs(best_scalar_cut(values, points.residual[:, column]).value)
+        else:
+            attained = best_vector_cut(values, points.residual).value
+        if attained > reached:
+            reached, best = attained, direction
+        if reached >= most - ROUNDING:
+            break
+    return Line(best, most)
 
 
 def halfspace_witness(sample: Sample, directions: Float64s, min_gap: float = MIN_GAP) -> HalfspaceWitness:

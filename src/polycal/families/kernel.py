@@ -101,7 +101,8 @@ class KernelAuditor(Auditor):
 
     and :math:`w_\ell = 0` where :math:`\lambda_\ell = 0`. If some w of the ball of radius r in every class has
     correlation :math:`\alpha`, then :math:`O(k r^2 s^2 \alpha^{-2} \log(1/\delta))` rows give a witness of correlation
-    at least :math:`\alpha / (3 r s)` with probability :math:`1 - \delta` [1]_.
+    at least :math:`\alpha / (3 r s)` with probability :math:`1 - \delta` [1]_. The rows are those looked at:
+    `max_samples` must not be fewer (`polycal.hardness.required_samples` says how many, and makes the auditor).
     Scaling by 1/s keeps w in [-1, 1] at the worst prediction, and is loose elsewhere: amplification uses the slack.
     Cost: :math:`n^2 k` multiply-adds (a quarter more when amplified), in blocks, in float32 for large samples.
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from polycal._threads import one_blas_thread, thread_budget
 from polycal._validation import check_notion, check_sample
@@ -65,6 +65,10 @@ class Notion(ABC):
     @abstractmethod
     def estimate(self, sample: Sample) -> ErrorEstimate:
         """Compute the notion's error on a validated sample."""
+
+    def repeated(self, times: int) -> Self:  # noqa: ARG002 - for notions that depend on it
+        """The notion, for `times` estimates of samples of one size: one that may take long chooses a faster way."""
+        return self
 
 
 def estimate_error(

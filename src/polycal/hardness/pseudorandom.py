@@ -9,8 +9,8 @@ from polycal._typing import Float64s
 from polycal._validation import check_integer, check_seed
 from polycal.hardness.xor import XorInstance
 
-# The Grothendieck constant of positive semidefinite forms is pi/2; of all forms it is below this (Krivine).
-GROTHENDIECK = 1.7823
+# What rounding keeps of a positive semidefinite form, at least. No constant will do for forms of zero diagonal.
+KEPT = 2.0 / np.pi
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class ClauseSpread:
 
     @property
     def at_least(self) -> float:
-        """What some assignment reaches for certain: the relaxed excess over t is at most the constant times it."""
-        return max(self.reached, self.t + (self.relaxed - self.t) / GROTHENDIECK)
+        """What some assignment reaches for certain: a mean of squares is at least 2/pi of its relaxation."""
+        return max(self.reached, KEPT * self.relaxed)
 
 
 def clause_spread(instance: XorInstance, *, n_roundings: int = 100, random_state: int = 0) -> ClauseSpread:
@@ -56,10 +56,16 @@ def clause_spread(instance: XorInstance, *, n_roundings: int = 100, random_state
     -----
     Expanding the square, the mean is t plus a quadratic form :math:`z^\top A z` with zero diagonal (literal and
     negation have opposite signs). Its maximum over signs is at most that over unit vectors,
-    :math:`\max \langle A, X \rangle` with X positive semidefinite of unit diagonal, which a solver finds; by
-    Grothendieck's inequality the two are within a constant factor, so the bound tells random sets of clauses, for
-    which it is :math:`O(t \log t)`, from structured ones. Cost: a semidefinite program of n variables (n up to a
-    few hundred).
+    :math:`\max \langle A, X \rangle` with X positive semidefinite of unit diagonal, which a solver finds. The mean of
+    squares itself, :math:`t I + A`, is positive semidefinite, so that signs reach at least :math:`2/\pi` of it [1]_:
+    the bound tells random sets of clauses, for which it is :math:`O(t \log t)`, from structured ones. The excess over t
+    alone has no such factor: Grothendieck's inequality is about two sets of signs, and for one set and a zero diagonal
+    the gap grows with the number of variables [2]_. Cost: a semidefinite program of n variables, up to a few hundred.
+
+    References
+    ----------
+    .. [1] Nesterov (1998), "Semidefinite relaxation and nonconvex quadratic optimization".
+    .. [2] Alon, Makarychev, Makarychev and Naor (2006), "Quadratic forms on graphs".
 
     Examples
     --------

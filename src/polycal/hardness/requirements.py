@@ -10,6 +10,7 @@ from polycal.families.canonical import Canonical
 from polycal.families.decision import Decision
 from polycal.families.full_smooth import FullSmooth
 from polycal.families.halfspace import Halfspace
+from polycal.families.kernel import KernelAuditor
 from polycal.families.low_degree import LowDegree
 from polycal.families.notion import Notion
 from polycal.families.projected import ProjectedSmooth
@@ -18,6 +19,7 @@ from polycal.families.sigmoid import Sigmoid
 from polycal.families.subset import SubsetSmooth
 from polycal.hardness.packing import guaranteed_points
 from polycal.kernels.degree import bounded_radius_squared, lipschitz_degree, sigmoid_degree
+from polycal.kernels.kernels import Multinomial
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,8 @@ class SampleRequirement:
     n_samples : int
         The number of rows.
     kind : {"sufficient", "necessary"}
-        "sufficient": with so many rows, `KernelAuditor` with `degree` and ``amplify=False`` succeeds on every
-        distribution with that error. "necessary": with fewer, every algorithm fails on some distribution.
+        "sufficient": given so many rows, the auditor that `auditor` makes succeeds on every distribution with that
+        error. "necessary": with fewer, every algorithm fails on some distribution.
     degree : int or None
         Of the multinomial kernel.
     correlation : float or None
@@ -51,6 +53,20 @@ class SampleRequirement:
 
     def __int__(self) -> int:
         return self.n_samples
+
+    def auditor(self) -> KernelAuditor:
+        """Make the auditor of the theorem, which looks at every row given: `KernelAuditor` by itself does not.
+
+        Returns
+        -------
+        KernelAuditor
+            With the multinomial kernel of `degree`, without amplification and without a limit on rows.
+        """
+        if self.degree is None:
+            raise ValueError(
+                f"so many rows are necessary for {self.notion!r}; no auditor is known to do with them."
+            )
+        return KernelAuditor(Multinomial(self.degree), amplify=False, max_samples=None)
 
 
 def required_degree(notion: Notion, alpha: float) -> int:

@@ -133,7 +133,7 @@ def bootstrap_interval(
     check_real(level, "level", low=0.01, high=0.9999)
     check_seed(random_state)
     check_integer(n_draws, "n_draws", minimum=20)
-    statistic = check_statistic(notion)
+    statistic = check_statistic(notion, 1 + _N_REDRAWS + n_draws)
     sample = check_sample(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )

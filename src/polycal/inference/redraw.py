@@ -151,7 +151,7 @@ def calibration_test(
     check_level(alpha)
     check_seed(random_state)
     check_integer(n_draws, "n_draws", minimum=1)
-    statistic = check_statistic(notion)
+    statistic = check_statistic(notion, 1 + n_draws)
     sample = check_sample(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )
