@@ -119,7 +119,7 @@ def test_a_decision_on_lifted_points_is_any_halfspace(seed, k):
     threshold = b + a[0] + a[1]
     losses = np.stack([threshold - 3 * a, np.zeros(k)])
     weights = np.stack([np.eye(k)[0], -np.eye(k)[0]])
-    witness = DecisionWitness(losses, weights, np.zeros(k), k)
+    witness = DecisionWitness(losses, weights, np.zeros(2), k)
     values = witness(lift(x))
     np.testing.assert_array_equal(values[:, 0] - values[:, 1], np.where(x @ a > b, 1.0, -1.0))
 

@@ -165,7 +165,7 @@ def test_bad_matrices_are_refused():
     good = csr_array([[0.5, 0.2, 0.0, 0.0, 0.0]])
     with pytest.raises(ValueError, match=r"sums to 1\.3"):
         state.update([0], csr_array([[0.5, 0.8]]))
-    with pytest.raises(ValueError, match="one per row"):
+    with pytest.raises(ValueError, match="give one for each"):
         state.update([0], good, [1.0, 2.0])
     with pytest.raises(ValueError, match="logits"):
         state.update([0], good, from_logits=True)
