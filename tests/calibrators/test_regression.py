@@ -155,3 +155,12 @@ def test_held_out_rows_do_not_depend_on_their_labels():
         changes.append(models.held_out())
     np.testing.assert_array_equal(*(change[folds[0]] for change in changes))
     assert not np.allclose(*(change[folds[1]] for change in changes))
+
+
+def test_a_preconditioner_that_promises_too_much_does_not_end_the_search():
+    problem, relative = make_problem()
+    # Where all rows are certain there is no curvature, and the penalty is all that holds a step.
+    blind = ClassBlocks(problem.features, np.eye(4, dtype=np.float32)[problem.labels], problem.mass, relative)
+    ridge, start = Ridge(relative, 1e-7), np.zeros((9, 4), dtype=np.float32)
+    found = problem.solve(ridge, start, Effort(1e-4, 12), KeptBlocks(blind))
+    assert penalised(problem, ridge, found) < 0.98 * penalised(problem, ridge, start)

@@ -131,7 +131,10 @@ def _search(
 ) -> tuple[Floats, float, Floats, float] | None:
     """The first point along the step whose value is low enough, with the next length; None when there is none."""
     rounding = float(np.finfo(point.dtype).eps)
-    while length > _SMALLEST_STEP:
+    # What is not negative cannot fall by more than itself: a promise of more is the preconditioner's error.
+    length = min(length, value / slope)
+    shortest = _SMALLEST_STEP * length
+    while length > shortest:
         ahead = point - length * step
         new_value, new_gradient = objective(ahead)
         if new_value <= value - _SUFFICIENT * length * slope + rounding:

@@ -192,7 +192,8 @@ def _fold_models(trial: Trial, x: Floats, relative: Floats, start: Sequence[Floa
 def _thinned(x: Floats, n_classes: int) -> Any:
     """The features of the likely classes alone, where these are few: those of the others are all but 0."""
     likely = x[:, n_classes + 1 :] > 0.0
-    if x.dtype != np.float32 or np.count_nonzero(likely) >= tuning.SPARSE * x.shape[0] * n_classes:
+    few = likely.mean() < tuning.SPARSE and likely.shape[1] == n_classes
+    if x.dtype != np.float32 or not few:
         return x
     likely = np.hstack([np.ones((len(x), 1), dtype=np.bool_), likely, likely])
     return csr_array(np.where(likely, x, np.float32(0.0)))
