@@ -368,8 +368,8 @@ def _class_cells(n_classes: int) -> int:
 
 
 def _sketch_rows(n_classes: int) -> int:
-    """Rows that searches see: as many as half of the rows that would be held."""
-    return max(1, held_rows(n_classes) // 2)
+    """Rows that searches see: a third of those that would be held, which the least memory allowed has room for."""
+    return max(1, held_rows(n_classes) // 3)
 
 
 def _is_largest(estimate: ErrorEstimate) -> bool:

@@ -255,8 +255,8 @@ function findingItem(one) {
   const [item, button] = [make("li"), classButton(one.classes, "unseen")];
   button.append(make("strong", sentence(one.question)));
   const size = one.significant
-    ? `Off by at least ${Math.max(0, one.lower_bound).toFixed(4)} (proven on unseen rows)`
-    : "Nothing proven on unseen rows";
+    ? `Off by at least ${Math.max(0, one.lower_bound).toFixed(4)} (proven on held-out rows)`
+    : "Nothing proven on held-out rows";
   button.append(make("span", sample.series.length > 1 ? `${titles[one.series]}: ${size.toLowerCase()}` : size));
   const { predicted, observed, share } = one.reading;
   if (one.significant && predicted !== null) {
