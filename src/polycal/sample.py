@@ -213,7 +213,12 @@ def ask(sample: Sample, subset: Ints | None = None) -> Question:
     """The question "is the label in `subset`?"; by default class 1 of two, else confidence."""
     if subset is not None:
         return ask_subset(sample, subset)
-    return ask_subset(sample, np.array([1])) if sample.n_classes == 2 else ask_confidence(sample)
+    return ask_members(sample, np.array([1]) if sample.n_classes == 2 else None)
+
+
+def ask_members(sample: Sample, members: Ints | None) -> Question:
+    """The question "is the label one of `members`?", or that of confidence if there are none."""
+    return ask_confidence(sample) if members is None else ask_subset(sample, members)
 
 
 def ask_subset(sample: Sample, subset: Ints) -> Question:

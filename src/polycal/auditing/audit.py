@@ -227,8 +227,8 @@ def make_plan(
     searches = default_auditors(notions, seed) if auditors is None else check_auditors(auditors)
     if kernel is not None:
         check_kernel(kernel)
-    if kernel is not None and auditors is None:
-        searches["kernel"] = KernelAuditor(kernel, random_state=seed)
+        if auditors is None:
+            searches["kernel"] = KernelAuditor(kernel, random_state=seed)
     classes = Sample(np.empty((0, source.n_classes)), np.empty(0, dtype=np.int64), None, source.class_names)
     return Plan(notions, searches, check_groups(groups, classes), float(alpha), seed, n_jobs)
 

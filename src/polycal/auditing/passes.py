@@ -74,9 +74,8 @@ class Pass:
 
     def twin(self) -> Self:
         """A pass for another thread, of copies of the states, but the same ones where they hold rows."""
-        shared = {id(state): state for state, _ in self._states() if state.holds_rows}
-        shared |= {id(value): value for value in (self.calibrator,) if value is not None}
-        return replace(deepcopy(self, dict(shared)), n_searched=0, n_judging=0)
+        shared = [self.calibrator, *(state for state, _ in self._states() if state.holds_rows)]
+        return replace(deepcopy(self, {id(one): one for one in shared}), n_searched=0, n_judging=0)
 
     def merge(self, other: Self) -> Self:
         """Take in all that another pass of the same states, or a twin, has seen."""

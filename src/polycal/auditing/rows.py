@@ -12,9 +12,7 @@ from polycal.auditing.questions import class_errors, group_errors
 from polycal.auditing.result import Finding, MeasuredError, QuestionError
 from polycal.families.auditor import Auditor
 from polycal.families.notion import Notion
-from polycal.families.questions import (
-    MOST_CLASSES,
-)
+from polycal.families.questions import MOST_CLASSES
 from polycal.inference.redraw import null_draws
 from polycal.listed import ListedSample
 from polycal.measures.scores import sample_scores
@@ -25,12 +23,12 @@ _FLOOR_DRAWS, _FLOOR_BUDGET = 20, 40_000_000
 # Notions whose estimate is a few sorts; the others are searches.
 _CHEAP = frozenset({"confidence", "top-label", "classwise", "canonical"})
 
-HIDDEN = (
+_HIDDEN = (
     "The lists leave out {rest:.3g} of the probability on average. What that hides is given as an interval, "
     "certificates count each row with the least it can be worth, and sets of classes that are not wholly listed have "
     "no picture and no test."
 )
-SOME_CLASSES = (
+_SOME_CLASSES = (
     "Of {classes:,} classes, the {most:,} with the largest predictions and frequencies are measured."
 )
 
@@ -168,6 +166,6 @@ def hidden_words(sample: Sample) -> tuple[str, ...]:
     """What lists hide, in sentences."""
     if not isinstance(sample, ListedSample):
         return ()
-    rest = HIDDEN.format(rest=float(sample.mass @ sample.rest))
-    some = SOME_CLASSES.format(classes=sample.n_classes, most=MOST_CLASSES)
+    rest = _HIDDEN.format(rest=float(sample.mass @ sample.rest))
+    some = _SOME_CLASSES.format(classes=sample.n_classes, most=MOST_CLASSES)
     return (*((rest,) if sample.hides else ()), *((some,) if sample.n_classes > MOST_CLASSES else ()))

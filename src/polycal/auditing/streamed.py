@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from polycal._threads import map_threads, thread_count
+from polycal._threads import map_threads
 from polycal._typing import Ints
 from polycal.auditing.findings import MIN_ROWS, Judged, findings_of, search_all
 from polycal.auditing.passes import ALL, JUDGING, SEARCHED, AnyPass, Pass
@@ -31,8 +31,8 @@ from polycal.families.questions import (
     TopWitness,
 )
 from polycal.families.witness import Witness
-from polycal.inference.certificate import class_contributions, worst_range
-from polycal.sample import Sample, ask_confidence, ask_subset, likely_classes
+from polycal.inference.certificate import main_question, worst_range
+from polycal.sample import Sample, ask_members, likely_classes
 from polycal.states.certificate import CertificateState, ReadingState
 from polycal.states.kernel import KernelState, choose_landmarks
 from polycal.states.questions import ClassesState, QuestionState, QuestionSummary
@@ -50,7 +50,6 @@ _SMOOTH_CONFIDENCE, _SMOOTH_CLASSWISE = Confidence(smooth=True), Classwise(smoot
 # What the states of one thread take, at most, beside those of groups and of the kernel search; and what a row takes
 # while a certificate is finished.
 _STATE_BYTES, _GROUP_BYTES, _SUM_BYTES, _PROOF_BYTES = 64 << 20, 1 << 20, 32, 128
-
 
 _GONE_BY = (
     "There are more than {rows:,} rows of {classes:,} classes ({cells:,} probabilities), so not all are held."
@@ -159,9 +158,7 @@ class StreamedRows(Rows):
         found = self._searched(sketch)
         self._notions = self._searched_notions(sketch, found)
         self._judged = self._run(self._judging(found, sketch))
-        threads = min(
-            thread_count(plan.n_jobs), self.source.n_threads(_PROOF_BYTES * measured.n_judging, plan.n_jobs)
-        )
+        threads = self.source.n_threads(_PROOF_BYTES * measured.n_judging, plan.n_jobs)
         certificates = map_threads(CertificateState.finish, self._judged.certificates.values(), threads)
         readings = [state.finish() for state in self._judged.readings.values()]
         return findings_of(found, list(map(Judged, certificates, readings)), plan.alpha)
@@ -379,13 +376,10 @@ def _is_largest(estimate: ErrorEstimate) -> bool:
 
 def _reading(witness: Witness, sketch: Sample) -> ReadingState:
     """What to read off of a witness: the range of its main question that is worst on the sketch."""
-    if isinstance(witness, TopWitness):
-        return ReadingState(None, *worst_range(ask_confidence(sketch)))
-    if isinstance(witness, SubsetWitness):
-        members = witness.members
-    else:
-        members = np.array([int(np.argmax(class_contributions(witness, sketch)))])
-    return ReadingState(members.tolist(), *worst_range(ask_subset(sketch, members)))
+    members = main_question(witness, sketch)
+    return ReadingState(
+        None if members is None else members.tolist(), *worst_range(ask_members(sketch, members))
+    )
 
 
 def _in_cells(summary: QuestionSummary, notion: Notion, n_samples: int, witness: Witness) -> ErrorEstimate:

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from polycal._text import printable
-from polycal._typing import Float64s
+from polycal._typing import Float64s, Ints
 from polycal._validation import check_level, check_sample, check_seed, check_witness
 from polycal.families.kernel_lists import ListedKernelWitness
 from polycal.families.questions import SubsetWitness, TopWitness
 from polycal.families.witness import Witness
 from polycal.inference.betting import lower_bound, p_value, set_up, standard_error
 from polycal.listed import ListedSample
-from polycal.sample import Question, Remainder, Sample, ask_confidence, ask_subset, refuse_lists, row_blocks
+from polycal.sample import Question, Remainder, Sample, ask_members, refuse_lists, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,13 +211,20 @@ class Reading:
 
 def read_witness(witness: Witness, fit: Sample, judge: Sample) -> Reading:
     """Choose the worst range of the witness's main question on ``fit``, and read it off on ``judge``."""
+    members = main_question(witness, fit)
+    return _read(ask_members(fit, members), ask_members(judge, members))
+
+
+def main_question(witness: Witness, sample: Sample) -> Ints | None:
+    """The classes of the question that a witness is read out by; None for that of confidence.
+
+    A witness of the whole prediction is read out by the class that adds most to its correlation on these rows.
+    """
     if isinstance(witness, TopWitness):
-        return _read(ask_confidence(fit), ask_confidence(judge))
+        return None
     if isinstance(witness, SubsetWitness):
-        members = witness.members
-    else:
-        members = np.array([int(np.argmax(class_contributions(witness, fit)))])
-    return _read(ask_subset(fit, members), ask_subset(judge, members))
+        return witness.members
+    return np.array([int(np.argmax(class_contributions(witness, sample)))])
 
 
 def class_contributions(witness: Witness, sample: Sample) -> Float64s:
