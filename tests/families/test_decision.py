@@ -42,30 +42,6 @@ def test_tiny_samples_nearly_always_reach_the_best_decisions():
     assert np.mean(np.array(ratios) > 0.95) >= 0.95
 
 
-@settings(max_examples=25, deadline=None)
-@given(drawn=samples(min_classes=3, max_classes=3, max_rows=7))
-def test_three_classes_and_two_actions_are_exact(drawn):
-    labels, proba, weight = drawn
-    estimate = pc.estimate_error(labels, proba, Decision(), sample_weight=weight)
-    assert estimate.kind == "exact"
-    assert estimate.value == pytest.approx(reference.decision_error(labels, proba, weight), abs=1e-9)
-
-
-@pytest.mark.parametrize("decimals", [1, 2, 16])
-@pytest.mark.parametrize("seed", range(3))
-def test_three_classes_try_every_line(decimals, seed):
-    labels, proba = reference.planar_sample(60, decimals, seed)
-    estimate = pc.estimate_error(labels, proba, Decision())
-    assert (estimate.kind, estimate.method) == ("exact", "every line")
-    assert estimate.value == pytest.approx(reference.planar_errors(labels, proba)[1], abs=1e-9)
-
-
-@pytest.mark.parametrize("decimals", [2, 16])
-def test_three_classes_of_2000_rows_are_exact(decimals):
-    estimate = pc.estimate_error(*reference.planar_sample(2000, decimals), Decision())
-    assert estimate.kind == "exact"
-
-
 @settings(max_examples=8, deadline=None)
 @given(drawn=samples())
 def test_more_actions_find_more(drawn):

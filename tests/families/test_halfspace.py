@@ -29,30 +29,6 @@ def test_tiny_samples_nearly_always_reach_the_best_halfspaces():
     assert np.mean(np.array(ratios) > 0.95) >= 0.95
 
 
-@settings(max_examples=25, deadline=None)
-@given(drawn=samples(min_classes=3, max_classes=3, max_rows=7))
-def test_three_classes_are_exact(drawn):
-    labels, proba, weight = drawn
-    estimate = pc.estimate_error(labels, proba, Halfspace(), sample_weight=weight)
-    assert estimate.kind == "exact"
-    assert estimate.value == pytest.approx(reference.halfspace_error(labels, proba, weight), abs=1e-9)
-
-
-@pytest.mark.parametrize("decimals", [1, 2, 16])
-@pytest.mark.parametrize("seed", range(3))
-def test_three_classes_try_every_line(decimals, seed):
-    labels, proba = reference.planar_sample(60, decimals, seed)
-    estimate = pc.estimate_error(labels, proba, Halfspace())
-    assert (estimate.kind, estimate.method) == ("exact", "every line")
-    assert estimate.value == pytest.approx(reference.planar_errors(labels, proba)[0], abs=1e-9)
-
-
-@pytest.mark.parametrize("decimals", [2, 16])
-def test_three_classes_of_2000_rows_are_exact(decimals):
-    estimate = pc.estimate_error(*reference.planar_sample(2000, decimals), Halfspace())
-    assert estimate.kind == "exact"
-
-
 def test_halfspaces_find_more_than_sigmoids():
     rng = np.random.default_rng(0)
     labels, proba = rng.integers(0, 4, 300), rng.dirichlet(np.ones(4), 300)
