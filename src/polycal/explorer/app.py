@@ -1,5 +1,6 @@
 """The web application: one page, its assets, and four things to ask for as JSON."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -63,8 +64,12 @@ _ASSETS: dict[str, Callable[[], str]] = {
 
 
 def _asset(name: str) -> Endpoint:
+    # Made once: what bundles the scripts opens dozens of files each time it is asked, until there is an answer to keep.
+    lock = asyncio.Lock()
+
     async def endpoint(_: Request) -> Response:
-        text = await run_in_threadpool(_ASSETS[name] if name in _ASSETS else lambda: _static(name))
+        async with lock:
+            text = await run_in_threadpool(_ASSETS[name] if name in _ASSETS else lambda: _static(name))
         return Response(text, media_type=_TYPES[name.rpartition(".")[2]])
 
     return endpoint
