@@ -4,6 +4,7 @@ from itertools import product
 from statistics import NormalDist
 
 import numpy as np
+from scipy.stats import binom
 
 NORMAL = NormalDist()
 
@@ -82,3 +83,30 @@ def population(support, conditionals, probabilities):
         for c in range(len(q))
         if p * q[c] > 0
     ]
+
+
+def bentkus_quantile(variance, largest, n, level, points=400):
+    """The least x with min_t E (T - t)^2_+ / (x - t)^2 <= level, by summing over all outcomes of T, over n."""
+    step = largest + variance / largest
+    chance = variance / (largest * step)
+    outcomes = np.arange(n + 1)
+    probabilities = binom.pmf(outcomes, n, chance)
+    totals = outcomes * step - n * variance / largest
+    spread = np.sqrt(n * variance)
+    return (
+        min(
+            t + np.sqrt(probabilities @ np.maximum(totals - t, 0.0) ** 2 / level)
+            for t in np.linspace(0, 5 * spread, points)
+        )
+        / n
+    )
+
+
+def e_bh(e_values, alpha):
+    """The largest set of e-values that are all at least m / (size alpha)."""
+    m = len(e_values)
+    for size in range(m, 0, -1):
+        chosen = sorted(range(m), key=lambda i: -e_values[i])[:size]
+        if all(e_values[i] >= m / (size * alpha) for i in chosen):
+            return [i in chosen for i in range(m)]
+    return [False] * m

@@ -35,7 +35,7 @@ def test_what_is_called_detectable_is_detected_four_times_in_five():
     for _ in range(300):
         u = rng.uniform(0.2, 0.8, n)
         null = certify_sample(witness, check_sample((rng.random(n) < u).astype(int), u), 0.05)
-        size = detectable(null, 1)
+        size = detectable(null, 0.05)
         hits = (rng.random(n) < u + size).astype(int)
         found.append(certify_sample(witness, check_sample(hits, u), 0.05).is_significant)
     assert 0.7 <= np.mean(found) <= 0.9

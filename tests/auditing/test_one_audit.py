@@ -247,7 +247,8 @@ def test_what_goes_by_is_judged_on_every_row_of_the_other_half(example, monkeypa
     judging = example.take(~is_searched(np.arange(3000), 0))
     assert judging.n_samples == found.n_judge
     for finding in found.findings:
-        expected = pc.certify(finding.witness, judging.labels, judging.proba)
+        level = finding.certificate.alpha
+        expected = pc.certify(finding.witness, judging.labels, judging.proba, alpha=level)
         assert finding.certificate.estimate == pytest.approx(expected.estimate, abs=1e-6)
         assert finding.certificate.lower_bound == pytest.approx(expected.lower_bound, abs=1e-4)
         assert finding.certificate.n_samples == judging.n_samples

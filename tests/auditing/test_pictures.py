@@ -61,7 +61,8 @@ def test_the_schema(audit):
             "approximations",
             "default_notions",
         ),
-        *("scores", "errors", "findings", "classes", "groups", "pictures", "calibrator", "after", "versions"),
+        *("scores", "errors", "findings", "classes", "groups", "confidence", "pictures"),
+        *("calibrator", "after", "versions"),
     }
     picture = plain["pictures"][0]
     assert set(picture) == {"about", "name", "question", "classes", "rows", "n_rows", "worst_range", "curves"}

@@ -3,9 +3,22 @@ import pytest
 
 import polycal as pc
 from polycal._validation import check_sample
-from polycal.auditing.questions import class_errors, group_errors, redraw_test
+from polycal.auditing.findings import corrected
+from polycal.auditing.questions import class_errors, group_noises, judged_groups, named_errors
+from polycal.inference.redraw import noise_test, question_noise
 from polycal.measures.smooth import smooth_error
 from polycal.sample import Question, ask_subset
+
+
+def group_errors(sample, groups, seed, n_jobs):
+    _, *errors = named_errors(sample, groups)
+    noises = group_noises(sample, groups, errors)
+    tested = judged_groups(errors, noises, len(groups), 0.05, seed, n_jobs, sample.n_samples)
+    return corrected((), tested, 0.05)[1]
+
+
+def redraw_test(question, error, n_draws, seed):
+    return noise_test(question_noise(question, error), n_draws, seed)
 
 
 @pytest.fixture(scope="module")

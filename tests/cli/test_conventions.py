@@ -47,10 +47,34 @@ def test_the_example_in_the_help_works(run, folder, command):
     assert done.stdout
 
 
-@pytest.mark.parametrize(("limit", "code"), [("0.001", 1), ("0.5", 0)])
-def test_a_proven_error_above_the_limit_is_exit_code_one(run, over_confident, limit, code):
-    done = run("audit", over_confident, "--fail-above", limit, "--quiet")
-    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+def test_a_proven_error_above_the_limit_is_exit_code_one(run, over_confident):
+    done = run("audit", over_confident, "--fail-above", "0.001", "--quiet")
+    assert (done.returncode, done.stdout) == (1, "")
+    said = r'polycal: failed: the error of "is .*\?" is at least 0\.\d{4}, above --fail-above 0\.001\.\n'
+    assert re.fullmatch(said, done.stderr)
+    done = run("audit", over_confident, "--fail-above", "0.5", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_what_is_not_proven_to_be_right_is_exit_code_one(run, over_confident, folder):
+    done = run("audit", over_confident, "--pass-below", "0.01", "--quiet")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert 'the error of "confidence" is at least' in done.stderr
+    few = run(
+        "audit",
+        folder / "preds.npz",
+        "--calibrator",
+        folder / "model.polycal",
+        "--pass-below",
+        "0.001",
+        "--json",
+    )
+    assert few.returncode == 1
+    assert "rows would show it if the predictions are right" in few.stderr
+    most = json.loads(few.stdout)["after"]["confidence"]["at_most"]
+    assert f"known to be at most {most:.4f}, above --pass-below 0.001;" in few.stderr
+    done = run("audit", over_confident, "--pass-below", "0.9", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_the_limit_is_for_what_the_calibrator_leaves(run, folder):

@@ -19,7 +19,7 @@ def test_the_numbers_are_those_of_the_audit(proven):
     worst = proven.worst
     assert text.startswith("# My model: not calibrated\n\n**Do not take these probabilities at their word.**")
     assert f"| {worst.certificate.estimate:.4f} | {worst.certificate.lower_bound:.4f} |" in text
-    assert "## Groups" in text
+    assert "## Confidence and groups" in text
     assert "| animal |" in text
     assert "    polycal audit preds.npz" in text
     assert "arxiv.org/abs/2402.07821" in text
@@ -38,7 +38,7 @@ def test_silence_and_too_few_rows_are_said(silent, few):
     assert "nothing proven" in silent.to_markdown()
     assert "That is no proof of trust" in silent.to_markdown()
     assert "too few" in few.to_markdown()
-    assert "## Groups" not in few.to_markdown()
+    assert "and groups" not in few.to_markdown()
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -7,9 +7,10 @@ from polycal.families.questions import SubsetWitness
 from polycal.inference.certificate import Reading
 from polycal.kernels.kernels import Multinomial
 from polycal.measures.functions import LipschitzFunction
+from polycal.states.cells import QuestionSummary
 from polycal.states.certificate import CertificateState, ReadingState
 from polycal.states.kernel import KernelState
-from polycal.states.questions import ClassesState, QuestionState, QuestionSummary
+from polycal.states.questions import ClassesState, QuestionState
 from polycal.states.rows import SketchState
 from polycal.states.sums import BinnedState, ScoreState
 

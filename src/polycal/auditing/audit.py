@@ -17,7 +17,7 @@ from polycal._validation import (
     check_sample,
     check_seed,
 )
-from polycal.auditing.findings import half_rows
+from polycal.auditing.findings import corrected, half_rows
 from polycal.auditing.passes import calibrated_rows
 from polycal.auditing.result import Audit
 from polycal.auditing.rows import HeldRows, Plan, Rows
@@ -76,7 +76,7 @@ def audit(
     kernel : Kernel, optional
         Of the kernel search that every audit makes unless `auditors` are given. By default ``Gaussian(0.2)``.
     alpha : float, default 0.05
-        Level of every test (Holm over the findings, and over the groups) and of every bound.
+        Level of all tests together, and of all bounds together.
     sample_weight, class_names, from_logits, remainder
         As for `smooth_calibration_error`.
     random_state : int, default 0
@@ -95,9 +95,13 @@ def audit(
 
     Notes
     -----
-    A certificate's lower bound holds for its finding with probability at least 1 - `alpha`, whatever the
-    distribution of the data. With calibrated predictions the chance that any finding is called significant is
-    at most `alpha`. When nothing is significant, the audit says how large an error would have been found.
+    All bounds hold together with probability at least 1 - `alpha`, whatever the distribution of the data: the lower
+    bounds of the findings at a level of `alpha` / 2 over their number, and ``at_least`` and ``at_most`` of confidence,
+    groups and classes with the other half (see `QuestionError`; these are not searched for, so that all rows judge
+    them). With calibrated predictions the chance that any finding or group is called significant is at most `alpha`:
+    confidence and, up to 20,000 rows, the kernel are tested on all rows by redrawing labels, what is searched for on
+    the other half by betting, and Holm's correction is over all. When nothing is significant, the audit says how large
+    an error would have been found.
 
     The same rows, seed and options give the same audit, to rounding, whether the rows are in memory, in files or on a
     cluster. Up to 4,194,304 probabilities (n k, with k at least 20) everything is exact. Beyond, rows go by in three
@@ -224,7 +228,9 @@ def make_plan(
     check_level(alpha, high=0.5)
     seed = check_seed(random_state)
     notions = DEFAULT_NOTIONS if notions is None else check_notions(notions)
-    searches = default_auditors(notions, seed) if auditors is None else check_auditors(auditors)
+    searches = (
+        default_auditors(notions, seed, source.n_classes) if auditors is None else check_auditors(auditors)
+    )
     if kernel is not None:
         check_kernel(kernel)
         if auditors is None:
@@ -267,7 +273,7 @@ def audit_source(source: Source, plan: Plan, calibrator: Any = None) -> Audit:
 def _audit(rows: Rows, n_classes: int, plan: Plan) -> Audit:
     """Measure, search and judge, without pictures."""
     measured = rows.measure()
-    findings = rows.find()
+    findings, groups = corrected(rows.find(), measured.groups, plan.alpha)
     return Audit(
         n_samples=measured.n_samples,
         n_classes=n_classes,
@@ -279,7 +285,8 @@ def _audit(rows: Rows, n_classes: int, plan: Plan) -> Audit:
         errors=rows.errors(),
         findings=findings,
         classes=measured.classes,
-        groups=measured.groups,
+        groups=groups,
+        confidence=measured.confidence,
         weighted=measured.weighted,
         approximations=rows.approximations,
         default_notions=tuple(plan.notions) == DEFAULT_NOTIONS,

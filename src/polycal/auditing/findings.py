@@ -1,6 +1,8 @@
-"""Search on one part of the rows, judge on the other: findings with certificates."""
+"""Search on one part of the rows, judge on the other: findings with certificates, and tests by all rows beside them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -8,15 +10,25 @@ import numpy as np
 
 from polycal._threads import thread_budget
 from polycal._typing import Ints
-from polycal.auditing.result import Finding
-from polycal.families.auditor import Auditor
+from polycal.auditing.questions import FOUND_SHARE
+from polycal.auditing.result import Finding, QuestionError
+from polycal.families.auditor import Auditor, NotionAuditor
+from polycal.families.kernel import KernelAuditor
+from polycal.families.questions import Confidence
 from polycal.families.witness import Witness
 from polycal.inference.certificate import Certificate, Reading, certify_sample, holm, read_witness
-from polycal.sample import Sample, split_rows
+from polycal.inference.kernel_noise import MOST_ROWS, kernel_noise
+from polycal.inference.redraw import Noise, draws_wanted, noise_test, question_noise
+from polycal.kernels.kernels import Laplace
+from polycal.measures.smooth import smooth_error
+from polycal.sample import Sample, ask_confidence, split_rows
 
 # Fewer rows than this on either side prove nothing.
 MIN_ROWS = 10
 _POWER = 0.8
+# Of the level of a finding with a test by all rows, what that test gets. The certificate is for errors so large that
+# they are shown at any level.
+_WHOLE_SHARE = 0.9
 
 Halves = tuple[Ints, Ints] | None
 
@@ -42,17 +54,25 @@ def find_all(
     alpha: float,
     seed: int,
     n_jobs: int | None,
+    n_tests: int | None = None,
 ) -> tuple[Finding, ...]:
-    """One finding per auditor of a sample that is held, the largest proven error first."""
+    """One finding per auditor of a sample that is held, before tests are corrected for one another."""
     if halves is None:
         return ()
     searched, judging = (sample.take(rows) for rows in halves)
     found = dict(zip(auditors, search_all(auditors, searched, n_jobs), strict=True))
+    level = found_level(alpha, len(auditors))
     judged = [
-        Judged(certify_sample(witness, judging, alpha, seed), read_witness(witness, searched, judging))
+        Judged(certify_sample(witness, judging, level, seed), read_witness(witness, searched, judging))
         for witness in found.values()
     ]
-    return findings_of(found, judged, alpha)
+    noises = {name: partial(whole_noise, auditor, sample, seed) for name, auditor in auditors.items()}
+    return findings_of(found, judged, noises, alpha, seed, n_tests or len(auditors))
+
+
+def found_level(alpha: float, n_findings: int) -> float:
+    """The level of each lower bound, so that all hold together with all else that an audit shows."""
+    return FOUND_SHARE * alpha / max(n_findings, 1)
 
 
 def search_all(auditors: Mapping[str, Auditor], searched: Sample, n_jobs: int | None) -> list[Witness]:
@@ -62,33 +82,93 @@ def search_all(auditors: Mapping[str, Auditor], searched: Sample, n_jobs: int | 
         return [auditor.look(searched) for auditor in auditors.values()]
 
 
-def findings_of(found: Mapping[str, Witness], judged: Sequence[Judged], alpha: float) -> tuple[Finding, ...]:
-    """Findings corrected for one another, the largest proven error first."""
-    adjusted = holm([certificate.p_value for certificate, _ in judged])
-    findings = [
+def findings_of(
+    found: Mapping[str, Witness],
+    judged: Sequence[Judged],
+    noises: Mapping[str, Callable[[], Noise | None]],
+    alpha: float,
+    seed: int,
+    n_tests: int,
+) -> tuple[Finding, ...]:
+    """Findings with their own p-values."""
+    seeds = np.random.SeedSequence(seed).spawn(len(found))
+    return tuple(
         Finding(
             source=source,
             witness=witness,
             certificate=certificate,
-            adjusted_p_value=p_value,
-            significant=p_value <= alpha,
+            p_value=_p_value(certificate.p_value, noises[source], alpha, n_tests, own_seed),
+            adjusted_p_value=1.0,
+            significant=False,
             reading=reading,
-            detectable=detectable(certificate, len(judged)),
+            detectable=detectable(certificate, alpha / n_tests),
         )
-        for (source, witness), (certificate, reading), p_value in zip(
-            found.items(), judged, adjusted, strict=True
+        for (source, witness), (certificate, reading), own_seed in zip(
+            found.items(), judged, seeds, strict=True
         )
+    )
+
+
+def whole_noise(auditor: Auditor, sample: Sample, seed: int) -> Noise | None:
+    """A test by all rows of what an auditor looks at: nobody needs to search for confidence, or for all at once."""
+    if sample.is_listed:
+        return None
+    if isinstance(auditor, NotionAuditor) and auditor.notion == Confidence(smooth=True):
+        question = ask_confidence(sample)
+        # In increasing order, so that the draws do not depend on that of the rows.
+        order = np.argsort(question.predicted, kind="stable")
+        weight = None if question.weight is None else question.weight[order]
+        ordered = replace(
+            question, predicted=question.predicted[order], hits=question.hits[order], weight=weight
+        )
+        return question_noise(ordered, smooth_error(ordered))
+    if isinstance(auditor, KernelAuditor) and sample.n_samples <= MOST_ROWS:
+        return kernel_noise(sample, (auditor.kernel, Laplace()), seed)
+    return None
+
+
+def _p_value(
+    held_out: float,
+    noise: Callable[[], Noise | None],
+    alpha: float,
+    n_tests: int,
+    seed: np.random.SeedSequence,
+) -> float:
+    """A p-value from the certificate's and, where it alone shows nothing, a test by all rows."""
+    corrected = held_out / (1.0 - _WHOLE_SHARE)
+    if corrected * n_tests <= alpha:
+        return corrected
+    whole = noise()
+    if whole is None:
+        return held_out
+    _, p_value = noise_test(whole, draws_wanted(n_tests, alpha), seed)
+    return min(corrected, p_value / _WHOLE_SHARE, 1.0)
+
+
+def corrected(
+    findings: Sequence[Finding], groups: Sequence[QuestionError], alpha: float
+) -> tuple[tuple[Finding, ...], tuple[QuestionError, ...]]:
+    """All tests of an audit, corrected for one another by Holm; findings with the largest proven error first."""
+    tested = [group.p_value for group in groups if group.p_value is not None]
+    adjusted = holm([*(finding.p_value for finding in findings), *tested])
+    of_groups = iter(adjusted[len(findings) :])
+    judged = [
+        replace(finding, adjusted_p_value=p_value, significant=p_value <= alpha)
+        for finding, p_value in zip(findings, adjusted[: len(findings)], strict=True)
     ]
-    return tuple(sorted(findings, key=lambda f: (-f.certificate.lower_bound, f.adjusted_p_value)))
+    ranked = sorted(judged, key=lambda f: (-f.certificate.lower_bound, f.adjusted_p_value))
+    return tuple(ranked), tuple(
+        group if group.p_value is None else replace(group, p_value=next(of_groups)) for group in groups
+    )
 
 
-def detectable(certificate: Certificate, n_tests: int) -> float:
-    """The correlation that would be significant with probability about 0.8, by the normal approximation.
+def detectable(certificate: Certificate, level: float) -> float:
+    """The correlation that a certificate would find at a level with probability about 0.8.
 
-    Approximate: the betting test needs slightly more than the z-test, and Holm's first step is at alpha / m.
+    By the normal approximation: the betting test needs slightly more than the z-test.
     """
     normal = NormalDist()
-    quantiles = normal.inv_cdf(1 - certificate.alpha / n_tests) + normal.inv_cdf(_POWER)
+    quantiles = normal.inv_cdf(1 - level) + normal.inv_cdf(_POWER)
     return float(certificate.std_error * quantiles)
 
 

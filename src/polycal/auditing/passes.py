@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial, reduce
 from threading import Lock
 from typing import Any, Literal, Self, TypeVar
@@ -16,12 +16,19 @@ from polycal.calibrators.base import Calibrator
 from polycal.io.chunks import Chunk
 from polycal.sample import Sample
 from polycal.states.base import State
-from polycal.states.rows import row_keys
+from polycal.states.certificate import CertificateState, ReadingState
+from polycal.states.kernel import KernelState
+from polycal.states.questions import ClassesState, QuestionState
+from polycal.states.rows import SketchState, row_keys
+from polycal.states.sums import ScoreState
 
 Half = Literal["all", "searched", "judging"]
 _PURPOSE = 0
 _Turn = AbstractContextManager[Any]
 _NO_WAITING: _Turn = nullcontext()
+# What the states of one thread take, at most, beside those of groups and of the kernel search; a group; and a number
+# of the kernel search.
+_STATE_BYTES, _GROUP_BYTES, _SUM_BYTES = 64 << 20, 1 << 20, 32
 
 
 # What the field of a pass, a state or a dictionary of states, says of the rows that it sees.
@@ -43,12 +50,15 @@ class Pass:
         Applied to the rows before any state sees them.
     n_searched, n_judging : int
         Rows of positive weight of the two halves.
+    weighted : bool
+        Whether some row had a weight other than 0 and 1.
     """
 
     seed: int
     calibrator: Calibrator | None = None
     n_searched: int = 0
     n_judging: int = 0
+    weighted: bool = False
 
     @property
     def bytes_each(self) -> int:
@@ -61,6 +71,7 @@ class Pass:
         counted = _counted(chunk.sample)
         self.n_searched += int(np.count_nonzero(searched & counted))
         self.n_judging += int(np.count_nonzero(~searched & counted))
+        self.weighted |= _is_weighted(chunk.sample)
         if self.calibrator is not None:
             chunk = Chunk(calibrated_rows(chunk.sample, self.calibrator), chunk.rows)
         parts = {"all": chunk}
@@ -75,7 +86,9 @@ class Pass:
     def twin(self) -> Self:
         """A pass for another thread, of copies of the states, but the same ones where they hold rows."""
         shared = [self.calibrator, *(state for state, _ in self._states() if state.holds_rows)]
-        return replace(deepcopy(self, {id(one): one for one in shared}), n_searched=0, n_judging=0)
+        return replace(
+            deepcopy(self, {id(one): one for one in shared}), n_searched=0, n_judging=0, weighted=False
+        )
 
     def merge(self, other: Self) -> Self:
         """Take in all that another pass of the same states, or a twin, has seen."""
@@ -84,6 +97,7 @@ class Pass:
                 mine.merge(theirs)
         self.n_searched += other.n_searched
         self.n_judging += other.n_judging
+        self.weighted |= other.weighted
         return self
 
     def _states(self) -> Iterator[tuple[State, Half]]:
@@ -93,6 +107,60 @@ class Pass:
                 value = getattr(self, one.name)
                 states = value.values() if isinstance(value, dict) else [value]
                 yield from ((state, one.metadata["half"]) for state in states)
+
+
+@dataclass(eq=False, kw_only=True)
+class ChoosingPass(Pass):
+    """A pass before the first, over lists of many classes: a sample that shows which of them matter."""
+
+    sketch: SketchState = field(metadata=SEARCHED)
+
+
+@dataclass(eq=False, kw_only=True)
+class MeasuringPass(Pass):
+    """The first pass."""
+
+    scores: ScoreState = field(metadata=ALL)
+    classes: ClassesState = field(metadata=ALL)
+    confidence: QuestionState = field(metadata=ALL)
+    groups: dict[str, QuestionState] = field(metadata=ALL)
+    sketch: SketchState = field(metadata=SEARCHED)
+    drawn: SketchState = field(metadata=JUDGING)
+
+    @property
+    def bytes_each(self) -> int:
+        """What the states of another thread take."""
+        return _STATE_BYTES + _GROUP_BYTES * len(self.groups)
+
+
+@dataclass(eq=False, kw_only=True)
+class SearchingPass(Pass):
+    """The second pass: kernel searches, by the auditor's name."""
+
+    kernels: dict[str, KernelState] = field(metadata=SEARCHED)
+
+    @property
+    def bytes_each(self) -> int:
+        """What the states of another thread take: a landmark for each class, and some, for each class."""
+        return sum(
+            _SUM_BYTES * state.landmarks.sizes[0] * state.landmarks.sizes[1]
+            for state in self.kernels.values()
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class JudgingPass(Pass):
+    """The last pass: certificates and readings by the auditor's name, errors by the notion's number."""
+
+    certificates: dict[str, CertificateState] = field(metadata=JUDGING)
+    readings: dict[str, ReadingState] = field(metadata=JUDGING)
+    subsets: dict[int, QuestionState] = field(metadata=ALL)
+    witnesses: dict[int, CertificateState] = field(metadata=ALL)
+
+    @property
+    def bytes_each(self) -> int:
+        """What the states of another thread take."""
+        return _STATE_BYTES
 
 
 AnyPass = TypeVar("AnyPass", bound=Pass)
@@ -134,3 +202,8 @@ def _counted(sample: Sample) -> Bools:
     if sample.sample_weight is None:
         return np.ones(sample.n_samples, dtype=np.bool_)
     return sample.sample_weight > 0
+
+
+def _is_weighted(sample: Sample) -> bool:
+    weight = sample.sample_weight
+    return weight is not None and bool(((weight != 0.0) & (weight != 1.0)).any())

@@ -1,9 +1,10 @@
-"""Classes and groups as yes/no questions: exact errors, and for groups their noise floor and test."""
+"""Classes, groups and confidence as yes/no questions: exact errors, and what all rows together show of them.
 
-from collections.abc import Callable, Mapping, Sequence
+Nobody searched for these questions, so that every row may judge them.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,123 +13,127 @@ from polycal._typing import Ints
 from polycal.auditing.pictures import chance_spread
 from polycal.auditing.result import QuestionError
 from polycal.families.questions import MOST_CLASSES
-from polycal.inference.certificate import holm
+from polycal.inference.question_bounds import Residuals, discoveries, e_value, error_bounds
+from polycal.inference.redraw import FEWEST_DRAWS, Noise, draws_wanted, noise_test, question_noise
 from polycal.measures.smooth import smooth_error, smooth_interval
-from polycal.sample import Question, Sample, ask_subset, likely_classes
+from polycal.sample import Question, Sample, ask_confidence, ask_subset, likely_classes
 
-# Redraws of the labels for each group: the first make its noise floor, and more are drawn while few of them reach the
-# error that was seen. The budget is in rows redrawn.
-_FEWEST_DRAWS, _MOST_DRAWS, _DRAW_BUDGET = 39, 199, 80_000_000
-_ENOUGH = 10
+# Of an audit's alpha: what the lower bounds of findings may fail with, and what the bounds of questions may, of those
+# named and of the classes, from below and from above. They add up to 1: everything an audit shows holds together.
+FOUND_SHARE, NAMED_SHARES, CLASS_SHARES = 0.5, (0.05, 0.35), (0.05, 0.05)
+CONFIDENCE = "confidence"
+# Rows redrawn for each group, at most.
+_DRAW_BUDGET = 80_000_000
+
+Measure = tuple[QuestionError, Residuals | None]
 
 
-def class_errors(sample: Sample, n_jobs: int | None) -> tuple[QuestionError, ...]:
+def class_errors(sample: Sample, n_jobs: int | None, alpha: float = 0.05) -> tuple[QuestionError, ...]:
     """Every class as a question, worst first; of lists those that matter most."""
 
-    def measure(class_index: int) -> QuestionError:
-        return _measure(sample, sample.name(class_index), np.array([class_index]))
+    def measure(class_index: int) -> Measure:
+        members = np.array([class_index])
+        return measured(ask_subset(sample, members), sample.name(class_index), [sample.name(class_index)])
 
     classes = likely_classes(sample, MOST_CLASSES if sample.is_listed else sample.n_classes)
-    errors = map_threads(measure, classes.tolist(), n_jobs)
-    return tuple(sorted(errors, key=lambda q: -q.smooth_error))
+    return ranked_classes(map_threads(measure, classes.tolist(), n_jobs), alpha)
 
 
-def group_errors(
-    sample: Sample, groups: Mapping[str, Ints], seed: int, n_jobs: int | None, alpha: float = 0.05
+def ranked_classes(classes: Sequence[Measure], alpha: float) -> tuple[QuestionError, ...]:
+    """The classes with their bounds, worst first."""
+    return tuple(sorted(bounded(classes, alpha, CLASS_SHARES), key=lambda q: -q.smooth_error))
+
+
+def named_errors(
+    sample: Sample, groups: Mapping[str, Ints], alpha: float = 0.05
 ) -> tuple[QuestionError, ...]:
-    """Every named group as a question, with noise floor and Holm-adjusted p-value."""
-    n_draws = int(np.clip(_DRAW_BUDGET // sample.n_samples, _FEWEST_DRAWS, draws_wanted(len(groups), alpha)))
-    errors = [_measure(sample, name, subset) for name, subset in groups.items()]
-    noises = [
-        Noise(error.smooth_error, partial(_redrawn_error, ask_subset(sample, subset)))
-        for error, subset in zip(errors, groups.values(), strict=True)
-        if error.smooth_error_high is None
-    ]
-    return tested_groups(errors, noises, n_draws, seed, n_jobs)
+    """Confidence, then every named group."""
+    questions = {CONFIDENCE: ask_confidence(sample)} | {
+        name: ask_subset(sample, members) for name, members in groups.items()
+    }
+    names = [[], *([sample.name(int(c)) for c in members] for members in groups.values())]
+    measures = [measured(q, name, of) for (name, q), of in zip(questions.items(), names, strict=True)]
+    return tuple(bounded(measures, alpha, NAMED_SHARES))
 
 
-class Noise(NamedTuple):
-    """The error of a question, and errors that it would have if the predictions were calibrated."""
+def bounded(measures: Sequence[Measure], alpha: float, shares: tuple[float, float]) -> list[QuestionError]:
+    """The questions with bounds of their errors that hold together, and what e-BH finds among them.
 
-    error: float
-    draw: Callable[[np.random.Generator], float]
-
-
-def tested_groups(
-    errors: Sequence[QuestionError], noises: Sequence[Noise], n_draws: int, seed: int, n_jobs: int | None
-) -> tuple[QuestionError, ...]:
-    """The groups with their noise floors and Holm-adjusted p-values, from at most so many draws each.
-
-    Those of which lists hide something are left as they are, and have no noise.
+    Where lists hide something, or weights of rows that have gone by are not known any more, there are no bounds.
     """
-    seeds = np.random.SeedSequence(seed).spawn(len(noises))
+    known = [residuals for _, residuals in measures if residuals is not None]
+    # Of two classes, one question is the other's opposite.
+    n_questions = 1 if len(known) == 2 and shares is CLASS_SHARES else max(len(known), 1)
+    low, high = (share * alpha / n_questions for share in shares)
+    bounds = error_bounds(known, low, high).T.tolist()
+    evidence = [e_value(residuals, alpha / n_questions) for residuals in known]
+    found = discoveries(evidence, alpha)
+    shown = iter(zip(bounds, evidence, found, strict=True))
 
-    def test(task: tuple[Noise, np.random.SeedSequence]) -> tuple[float, float]:
-        (error, draw), own_seed = task
-        return noise_test(draw, error, n_draws, own_seed)
-
-    tests = map_threads(test, list(zip(noises, seeds, strict=True)), n_jobs)
-    p_values = holm([p for _, p in tests])
-    smallest = min(len(noises) / (1 + n_draws), 1.0)
-    known = iter(zip(tests, p_values, strict=True))
-
-    def tested(error: QuestionError) -> QuestionError:
-        if error.smooth_error_high is not None:
+    def with_bounds(measure: Measure) -> QuestionError:
+        error, residuals = measure
+        if residuals is None:
             return error
-        (floor, _), p = next(known)
-        return replace(error, noise_floor=floor, p_value=p, smallest_p_value=smallest)
+        (at_least, at_most), e, is_found = next(shown)
+        return replace(error, at_least=at_least, at_most=at_most, e_value=e, discovered=is_found)
 
-    return tuple(map(tested, errors))
-
-
-def draws_wanted(n_groups: int, alpha: float) -> int:
-    """Draws for each group: twice what the smallest p-value needs to stand Holm's correction."""
-    return max(_MOST_DRAWS, int(np.ceil(2 * n_groups / alpha)))
+    return [with_bounds(measure) for measure in measures]
 
 
-def redraw_test(
-    question: Question, error: float, n_draws: int, seed: np.random.SeedSequence
-) -> tuple[float, float]:
-    """The noise floor, and the p-value of an error, from at most ``n_draws`` redraws of the outcomes."""
-    return noise_test(partial(_redrawn_error, question), error, n_draws, seed)
+def group_noises(
+    sample: Sample, groups: Mapping[str, Ints], errors: Sequence[QuestionError]
+) -> list[Noise | None]:
+    """What redrawn labels would read for each group; None where lists hide something of it."""
+    return [
+        None
+        if error.smooth_error_high is not None
+        else question_noise(ask_subset(sample, members), error.smooth_error)
+        for members, error in zip(groups.values(), errors, strict=True)
+    ]
 
 
-def noise_test(
-    draw: Callable[[np.random.Generator], float], error: float, n_draws: int, seed: np.random.SeedSequence
-) -> tuple[float, float]:
-    """The noise floor, and the p-value of an error, from at most ``n_draws`` errors drawn from the noise.
+def judged_groups(
+    errors: Sequence[QuestionError],
+    noises: Sequence[Noise | None],
+    n_tests: int,
+    alpha: float,
+    seed: int,
+    n_jobs: int | None,
+    n_rows: int,
+) -> tuple[QuestionError, ...]:
+    """The groups with their noise floors and p-values, the latter before any correction.
 
-    Drawing stops when `_ENOUGH` errors have reached the one seen; the p-value is then their share (Besag and
-    Clifford 1991), which is as valid as that of a fixed number, and spends the time on the groups that need it.
+    ``n_tests`` of the audit are corrected for one another: the smallest p-value that draws can give must stand that.
     """
-    rng = np.random.default_rng(seed)
-    drawn: list[float] = []
-    reached: list[int] = []
-    while len(drawn) < _FEWEST_DRAWS or (len(drawn) < n_draws and len(reached) < _ENOUGH):
-        drawn.append(draw(rng))
-        if drawn[-1] >= error - 1e-12:
-            reached.append(len(drawn))
-    floor = float(np.mean(drawn[:_FEWEST_DRAWS]))
-    if len(reached) >= _ENOUGH:
-        return floor, _ENOUGH / reached[_ENOUGH - 1]
-    return floor, (1 + len(reached)) / (1 + len(drawn))
+    n_draws = int(np.clip(_DRAW_BUDGET // n_rows, FEWEST_DRAWS, draws_wanted(n_tests, alpha)))
+    known = [noise for noise in noises if noise is not None]
+    seeds = np.random.SeedSequence(seed).spawn(len(known))
+    tests = map_threads(
+        lambda task: noise_test(task[0], n_draws, task[1]), list(zip(known, seeds, strict=True)), n_jobs
+    )
+    results = iter(tests)
+
+    def tested(error: QuestionError, noise: Noise | None) -> QuestionError:
+        if noise is None:
+            return error
+        floor, p_value = next(results)
+        smallest = min(n_tests / (1 + n_draws), 1.0)
+        return replace(error, noise_floor=floor, p_value=p_value, smallest_p_value=smallest)
+
+    return tuple(tested(error, noise) for error, noise in zip(errors, noises, strict=True))
 
 
-def _redrawn_error(question: Question, rng: np.random.Generator) -> float:
-    """The smooth error after redrawing each outcome with its predicted probability."""
-    hits = rng.random(question.predicted.size) < question.predicted
-    return smooth_error(Question(question.predicted, hits, question.weight, question.text))
-
-
-def _measure(sample: Sample, name: str, subset: Ints) -> QuestionError:
-    question = ask_subset(sample, subset)
+def measured(question: Question, name: str, classes: Sequence[str]) -> Measure:
+    """A question's error, and what its bounds need: None where lists hide something of it."""
     interval = smooth_interval(question)[0] if question.low is not None else None
-    return QuestionError(
+    error = smooth_error(question) if interval is None else interval.low
+    measure = QuestionError(
         name=name,
-        classes=tuple(sample.name(int(c)) for c in subset),
+        classes=tuple(classes),
         predicted=float(np.average(question.predicted, weights=question.weight)),
         frequency=float(np.average(question.hits, weights=question.weight)),
-        smooth_error=smooth_error(question) if interval is None else interval.low,
+        smooth_error=error,
         smooth_error_high=None if interval is None else interval.high,
         chance=chance_spread(question),
     )
+    return measure, None if interval is not None else Residuals.of_question(question, error)

@@ -5,7 +5,9 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path as FilePath
 from platform import python_version
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from polycal._typing import Path
 from polycal._version import __version__
@@ -18,10 +20,13 @@ from polycal.report.fragment import render_fragment
 from polycal.report.markdown import render_markdown
 from polycal.report.page import render_page
 from polycal.report.terminal import render_text
+from polycal.report.words import TOLERANCE
 from polycal.storage.atomic import replacing
 
 # Of what `Audit.to_dict` returns. Keys may be added within a version, never renamed or removed.
 SCHEMA_VERSION = 1
+
+Verdict = Literal["off", "right", "not enough rows"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,18 @@ class QuestionError:
     noise_floor : float or None
         What calibrated predictions would read: the mean of `smooth_error` over redrawn labels. None for
         classes, of which there may be thousands.
+    at_least, at_most : float or None
+        Bounds of the true error, of which `smooth_error` is an estimate: from all rows, and valid together with all
+        others of the audit (see `Audit`). None where lists hide something, and for weighted rows that go by.
+    e_value : float or None
+        Evidence against the hypothesis that the question's predictions are right: how many times a stake of 1 has
+        grown in bets that gain nothing if they are.
+    discovered : bool or None
+        Whether e-BH rejects that hypothesis, among the classes or among confidence and groups: of those discovered, a
+        share of at most alpha is expected to be right.
     p_value : float or None
-        Of the hypothesis that the predictions are calibrated, by redrawing labels; Holm-adjusted over the groups.
+        Of the hypothesis that the predictions are calibrated, by redrawing labels; Holm-adjusted over all tests of
+        the audit.
     smallest_p_value : float or None
         The smallest p-value that so many redraws could have given. If it is above the audit's alpha, no error of the
         group could have been shown.
@@ -63,6 +78,42 @@ class QuestionError:
     p_value: float | None = None
     smallest_p_value: float | None = None
     smooth_error_high: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    e_value: float | None = None
+    discovered: bool | None = None
+
+    def verdict(self, tolerance: float = TOLERANCE) -> Verdict:
+        """Whether the question is shown to be "off", shown to be "right" to within a tolerance, or "not enough rows".
+
+        Parameters
+        ----------
+        tolerance : float, default 0.02
+            The error that would not matter.
+
+        Returns
+        -------
+        {"off", "right", "not enough rows"}
+        """
+        if self.at_most is not None and self.at_most <= tolerance:
+            return "right"
+        return "off" if (self.at_least or 0.0) > 0.0 else "not enough rows"
+
+    def rows_needed(self, n_samples: int, tolerance: float = TOLERANCE) -> int | None:
+        """About how many rows would show that a question is right to within a tolerance, if it is exactly right.
+
+        Parameters
+        ----------
+        n_samples : int
+            The rows there are.
+        tolerance : float, default 0.02
+
+        Returns
+        -------
+        int or None
+            None if nothing is known of the bound.
+        """
+        return None if self.at_most is None else int(np.ceil(n_samples * (self.at_most / tolerance) ** 2))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists."""
@@ -109,8 +160,11 @@ class Finding:
         The weight function.
     certificate : Certificate
         Its correlation with the residual on rows that the search never saw.
+    p_value : float
+        Of the hypothesis that predictions are calibrated: the certificate's, or for confidence and the kernel one that
+        a test by all rows has improved.
     adjusted_p_value : float
-        The certificate's p-value after Holm's correction for all findings of the audit.
+        The same after Holm's correction for all tests of the audit.
     significant : bool
         Whether the adjusted p-value is at most the audit's alpha.
     reading : Reading
@@ -122,6 +176,7 @@ class Finding:
     source: str
     witness: Witness
     certificate: Certificate
+    p_value: float
     adjusted_p_value: float
     significant: bool
     reading: Reading
@@ -150,7 +205,7 @@ class Finding:
             "subset": list(self.witness.subset) if isinstance(self.witness, SubsetWitness) else None,
             "estimate": self.certificate.estimate,
             "lower_bound": self.certificate.lower_bound,
-            "p_value": self.certificate.p_value,
+            "p_value": self.p_value,
             "adjusted_p_value": self.adjusted_p_value,
             "significant": self.significant,
             "detectable": self.detectable,
@@ -161,6 +216,10 @@ class Finding:
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """What an audit measured, found and proved. Print it, or turn it into plain data with `to_dict`.
+
+    All bounds hold together with probability at least 1 - alpha: the lower bounds of the findings, and `at_least` and
+    `at_most` of confidence, groups and classes. All tests together call calibrated predictions significant with
+    probability at most alpha. What e-BH discovers among many classes may be wrong for a share alpha of them.
 
     Attributes
     ----------
@@ -182,6 +241,8 @@ class Audit:
         Every class as a question, worst first; of lists with more than 1,000 classes those that matter most.
     groups : tuple of QuestionError
         Every named group as a question, in the order given.
+    confidence : QuestionError or None
+        "Is the most likely class right?"
     pictures : tuple of Picture
         What to draw: confidence, the worst questions found, and every group.
     weighted : bool
@@ -208,6 +269,7 @@ class Audit:
     findings: tuple[Finding, ...]
     classes: tuple[QuestionError, ...]
     groups: tuple[QuestionError, ...]
+    confidence: QuestionError | None = None
     pictures: tuple[Picture, ...] = ()
     weighted: bool = False
     approximations: tuple[str, ...] = ()
@@ -243,6 +305,7 @@ class Audit:
             "findings": [f.to_dict() for f in self.findings],
             "classes": [q.to_dict() for q in self.classes],
             "groups": [q.to_dict() for q in self.groups],
+            "confidence": None if self.confidence is None else self.confidence.to_dict(),
             "pictures": [picture.to_dict() for picture in self.pictures],
             "calibrator": self.calibrator,
             "after": None if self.after is None else self.after.to_dict(),

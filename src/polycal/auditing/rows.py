@@ -8,7 +8,7 @@ from typing import NamedTuple
 from polycal._typing import Ints
 from polycal.auditing.findings import Halves, find_all
 from polycal.auditing.pictures import Picture, found_pictures, named_pictures
-from polycal.auditing.questions import class_errors, group_errors
+from polycal.auditing.questions import class_errors, group_noises, judged_groups, named_errors
 from polycal.auditing.result import Finding, MeasuredError, QuestionError
 from polycal.families.auditor import Auditor
 from polycal.families.notion import Notion
@@ -44,6 +44,11 @@ class Plan:
     seed: int
     n_jobs: int | None
 
+    @property
+    def n_tests(self) -> int:
+        """How many tests are corrected for one another."""
+        return len(self.auditors) + len(self.groups)
+
 
 class Measured(NamedTuple):
     """What is known of all rows before anything is searched."""
@@ -54,6 +59,7 @@ class Measured(NamedTuple):
     weighted: bool
     scores: dict[str, float]
     classes: tuple[QuestionError, ...]
+    confidence: QuestionError
     groups: tuple[QuestionError, ...]
 
 
@@ -106,20 +112,27 @@ class HeldRows(Rows):
         """Scores, classes and groups."""
         sample, plan = self.sample, self.plan
         weight = sample.sample_weight
+        confidence, *groups = named_errors(sample, plan.groups, plan.alpha)
+        noises = group_noises(sample, plan.groups, groups)
         return Measured(
             n_samples=sample.n_samples,
             n_searched=0 if self.halves is None else self.halves[0].size,
             n_judging=0 if self.halves is None else self.halves[1].size,
             weighted=weight is not None and bool((weight != 1.0).any()),
             scores=sample_scores(sample),
-            classes=class_errors(sample, plan.n_jobs),
-            groups=group_errors(sample, plan.groups, plan.seed, plan.n_jobs, plan.alpha),
+            classes=class_errors(sample, plan.n_jobs, plan.alpha),
+            confidence=confidence,
+            groups=judged_groups(
+                groups, noises, plan.n_tests, plan.alpha, plan.seed, plan.n_jobs, sample.n_samples
+            ),
         )
 
     def find(self) -> tuple[Finding, ...]:
         """Search on one half, judge on the other."""
         plan = self.plan
-        return find_all(plan.auditors, self.sample, self.halves, plan.alpha, plan.seed, plan.n_jobs)
+        return find_all(
+            plan.auditors, self.sample, self.halves, plan.alpha, plan.seed, plan.n_jobs, plan.n_tests
+        )
 
     def errors(self) -> tuple[MeasuredError, ...]:
         """The plug-in error of each notion, and its noise floor where that is cheap."""

@@ -5,21 +5,30 @@ random sample of the searched half (the sketch), and the kernel search compares 
 other. What is found is judged exactly, on all rows of the other half.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from polycal._threads import map_threads
 from polycal._typing import Ints
-from polycal.auditing.findings import MIN_ROWS, Judged, findings_of, search_all
-from polycal.auditing.passes import ALL, JUDGING, SEARCHED, AnyPass, Pass
+from polycal.auditing.findings import MIN_ROWS, Judged, findings_of, found_level, search_all
+from polycal.auditing.passes import AnyPass, ChoosingPass, JudgingPass, MeasuringPass, SearchingPass
 from polycal.auditing.pictures import Picture, found_pictures, named_pictures
-from polycal.auditing.questions import Noise, draws_wanted, tested_groups
+from polycal.auditing.questions import (
+    CONFIDENCE,
+    NAMED_SHARES,
+    Measure,
+    bounded,
+    judged_groups,
+    ranked_classes,
+)
 from polycal.auditing.result import Finding, MeasuredError, QuestionError
 from polycal.auditing.rows import Measured, Plan, Rows, hidden_words
 from polycal.auditing.source import HELD_CELLS, Source, held_rows
 from polycal.calibrators.base import Calibrator
+from polycal.families.auditor import Auditor, NotionAuditor
 from polycal.families.kernel import KernelAuditor
 from polycal.families.notion import ErrorEstimate, Notion
 from polycal.families.questions import (
@@ -32,10 +41,13 @@ from polycal.families.questions import (
 )
 from polycal.families.witness import Witness
 from polycal.inference.certificate import main_question, worst_range
+from polycal.inference.question_bounds import Residuals
+from polycal.inference.redraw import Noise
 from polycal.sample import Sample, ask_members, likely_classes
+from polycal.states.cells import QuestionSummary
 from polycal.states.certificate import CertificateState, ReadingState
 from polycal.states.kernel import KernelState, choose_landmarks
-from polycal.states.questions import ClassesState, QuestionState, QuestionSummary
+from polycal.states.questions import ClassesState, QuestionState
 from polycal.states.rows import SketchState
 from polycal.states.sums import ScoreState
 
@@ -47,9 +59,8 @@ _DRAWN_ROWS = 20_000
 # Draws behind a noise floor.
 _FLOOR_DRAWS = 20
 _SMOOTH_CONFIDENCE, _SMOOTH_CLASSWISE = Confidence(smooth=True), Classwise(smooth=True)
-# What the states of one thread take, at most, beside those of groups and of the kernel search; and what a row takes
-# while a certificate is finished.
-_STATE_BYTES, _GROUP_BYTES, _SUM_BYTES, _PROOF_BYTES = 64 << 20, 1 << 20, 32, 128
+# What a row takes while a certificate is finished.
+_PROOF_BYTES = 128
 
 _GONE_BY = (
     "There are more than {rows:,} rows of {classes:,} classes ({cells:,} probabilities), so not all are held."
@@ -64,60 +75,6 @@ _ON_A_SKETCH = (
 )
 
 
-@dataclass(eq=False, kw_only=True)
-class _Choosing(Pass):
-    """A pass before the first, over lists of many classes: a sample that shows which of them matter."""
-
-    sketch: SketchState = field(metadata=SEARCHED)
-
-
-@dataclass(eq=False, kw_only=True)
-class _Measuring(Pass):
-    """The first pass."""
-
-    scores: ScoreState = field(metadata=ALL)
-    classes: ClassesState = field(metadata=ALL)
-    confidence: QuestionState = field(metadata=ALL)
-    groups: dict[str, QuestionState] = field(metadata=ALL)
-    sketch: SketchState = field(metadata=SEARCHED)
-    drawn: SketchState = field(metadata=JUDGING)
-
-    @property
-    def bytes_each(self) -> int:
-        """What the states of another thread take."""
-        return _STATE_BYTES + _GROUP_BYTES * len(self.groups)
-
-
-@dataclass(eq=False, kw_only=True)
-class _Searching(Pass):
-    """The second pass: kernel searches, by the auditor's name."""
-
-    kernels: dict[str, KernelState] = field(metadata=SEARCHED)
-
-    @property
-    def bytes_each(self) -> int:
-        """What the states of another thread take: a landmark for each class, and some, for each class."""
-        return sum(
-            _SUM_BYTES * state.landmarks.sizes[0] * state.landmarks.sizes[1]
-            for state in self.kernels.values()
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class _Judging(Pass):
-    """The last pass: certificates and readings by the auditor's name, errors by the notion's number."""
-
-    certificates: dict[str, CertificateState] = field(metadata=JUDGING)
-    readings: dict[str, ReadingState] = field(metadata=JUDGING)
-    subsets: dict[int, QuestionState] = field(metadata=ALL)
-    witnesses: dict[int, CertificateState] = field(metadata=ALL)
-
-    @property
-    def bytes_each(self) -> int:
-        """What the states of another thread take."""
-        return _STATE_BYTES
-
-
 @dataclass(eq=False)
 class StreamedRows(Rows):
     """Rows that go by in passes."""
@@ -125,8 +82,8 @@ class StreamedRows(Rows):
     source: Source
     plan: Plan
     calibrator: Calibrator | None = None
-    _measured: _Measuring | None = field(default=None, init=False)
-    _judged: _Judging | None = field(default=None, init=False)
+    _measured: MeasuringPass | None = field(default=None, init=False)
+    _judged: JudgingPass | None = field(default=None, init=False)
     _notions: dict[int, ErrorEstimate] = field(default_factory=dict, init=False)
     _followed: Ints | None = field(default=None, init=False)
 
@@ -138,15 +95,17 @@ class StreamedRows(Rows):
         scores = passed.scores
         if scores.total_weight == 0:
             raise ValueError("the weights of all rows are 0; at least one must be positive.")
+        confidence, *groups = self._named(passed)
         enough = min(passed.n_searched, passed.n_judging) >= MIN_ROWS
         return Measured(
             n_samples=scores.n_samples,
             n_searched=passed.n_searched if enough else 0,
             n_judging=passed.n_judging if enough else 0,
-            weighted=scores.total_weight != scores.n_samples,
+            weighted=passed.weighted or scores.total_weight != scores.n_samples,
             scores=scores.finish(),
-            classes=self._classes(passed.classes.finish()),
-            groups=self._groups(passed),
+            classes=self._classes(passed),
+            confidence=confidence,
+            groups=self._groups(passed, groups),
         )
 
     def find(self) -> tuple[Finding, ...]:
@@ -161,7 +120,16 @@ class StreamedRows(Rows):
         threads = self.source.n_threads(_PROOF_BYTES * measured.n_judging, plan.n_jobs)
         certificates = map_threads(CertificateState.finish, self._judged.certificates.values(), threads)
         readings = [state.finish() for state in self._judged.readings.values()]
-        return findings_of(found, list(map(Judged, certificates, readings)), plan.alpha)
+        judged = list(map(Judged, certificates, readings))
+        noises = {name: partial(self._noise, auditor) for name, auditor in plan.auditors.items()}
+        return findings_of(found, judged, noises, plan.alpha, plan.seed, plan.n_tests)
+
+    def _noise(self, auditor: Auditor) -> Noise | None:
+        """A test by all rows; the kernel has none, for half of so many rows shows nearly as much."""
+        if auditor != NotionAuditor(_SMOOTH_CONFIDENCE) or self.source.is_listed:
+            return None
+        cells = self._first().confidence.in_cells(_TEST_CELLS)
+        return Noise(cells.error(), cells.draw)
 
     def errors(self) -> tuple[MeasuredError, ...]:
         """Each notion's error: of smooth questions in cells, of others by the witness that the searches found."""
@@ -206,10 +174,10 @@ class StreamedRows(Rows):
             return None
         sketch = SketchState(_sketch_rows(self._width), random_state=self.plan.seed)
         return likely_classes(
-            self._run(_Choosing(seed=self.plan.seed, sketch=sketch)).sketch.finish(), MOST_CLASSES
+            self._run(ChoosingPass(seed=self.plan.seed, sketch=sketch)).sketch.finish(), MOST_CLASSES
         )
 
-    def _first(self) -> _Measuring:
+    def _first(self) -> MeasuringPass:
         if self._measured is None:
             raise RuntimeError("rows are measured before anything else is asked of them.")
         return self._measured
@@ -217,9 +185,9 @@ class StreamedRows(Rows):
     def _run(self, task: AnyPass) -> AnyPass:
         return self.source.run(task, self.plan.n_jobs)
 
-    def _measuring(self) -> _Measuring:
+    def _measuring(self) -> MeasuringPass:
         k, seed = self._width, self.plan.seed
-        return _Measuring(
+        return MeasuringPass(
             seed=seed,
             calibrator=self.calibrator,
             scores=ScoreState(),
@@ -244,7 +212,7 @@ class StreamedRows(Rows):
                 name: KernelState(landmarks, one.kernel, random_state=self.plan.seed)
                 for name, one in kernels.items()
             }
-            passed = self._run(_Searching(seed=self.plan.seed, calibrator=self.calibrator, kernels=states))
+            passed = self._run(SearchingPass(seed=self.plan.seed, calibrator=self.calibrator, kernels=states))
             found |= {name: state.finish() for name, state in passed.kernels.items()}
         return {name: found[name] for name in self.plan.auditors}
 
@@ -261,9 +229,9 @@ class StreamedRows(Rows):
                 estimates[number] = notion.estimate(sketch)
         return estimates
 
-    def _judging(self, found: Mapping[str, Witness], sketch: Sample) -> _Judging:
+    def _judging(self, found: Mapping[str, Witness], sketch: Sample) -> JudgingPass:
         shown = {n: e.witness for n, e in self._notions.items() if _is_largest(e)}
-        return _Judging(
+        return JudgingPass(
             seed=self.plan.seed,
             calibrator=self.calibrator,
             certificates={name: self._certificate(witness) for name, witness in found.items()},
@@ -281,7 +249,8 @@ class StreamedRows(Rows):
         )
 
     def _certificate(self, witness: Witness) -> CertificateState:
-        return CertificateState(witness, alpha=self.plan.alpha, random_state=self.plan.seed)
+        level = found_level(self.plan.alpha, len(self.plan.auditors))
+        return CertificateState(witness, alpha=level, random_state=self.plan.seed)
 
     def _error(self, number: int, notion: Notion) -> MeasuredError:
         measured, seed = self._first(), self.plan.seed
@@ -324,24 +293,45 @@ class StreamedRows(Rows):
         method = f"on a random sample of {estimate.n_samples:,} rows; {estimate.method}"
         return replace(estimate, kind="heuristic", method=method)
 
-    def _classes(self, summaries: Sequence[QuestionSummary]) -> tuple[QuestionError, ...]:
+    def _classes(self, passed: MeasuringPass) -> tuple[QuestionError, ...]:
+        summaries = passed.classes.finish()
         classes = range(len(summaries)) if self._followed is None else self._followed.tolist()
-        errors = [
-            self._question(self._name(c), np.array([c]), summary)
-            for c, summary in zip(classes, summaries, strict=True)
+        measures = [
+            self._measure(
+                passed,
+                self._question(self._name(c), np.array([c]), summary),
+                partial(passed.classes.residuals, number, error=summary.value),
+            )
+            for number, (c, summary) in enumerate(zip(classes, summaries, strict=True))
         ]
-        return tuple(sorted(errors, key=lambda question: -question.smooth_error))
+        return ranked_classes(measures, self.plan.alpha)
 
-    def _groups(self, passed: _Measuring) -> tuple[QuestionError, ...]:
-        groups, plan = self.plan.groups, self.plan
-        errors = [
-            self._question(name, members, passed.groups[name].finish()) for name, members in groups.items()
+    def _named(self, passed: MeasuringPass) -> list[QuestionError]:
+        """Confidence, then every group."""
+        states = {CONFIDENCE: passed.confidence} | passed.groups
+        members = {CONFIDENCE: np.empty(0, dtype=np.int64)} | dict(self.plan.groups)
+        measures = [
+            self._measure(passed, self._question(name, members[name], state.finish()), state.residuals)
+            for name, state in states.items()
         ]
+        return bounded(measures, self.plan.alpha, NAMED_SHARES)
+
+    def _measure(
+        self, passed: MeasuringPass, error: QuestionError, residuals: Callable[[int], Residuals]
+    ) -> Measure:
+        if passed.weighted or error.smooth_error_high is not None:
+            return error, None
+        return error, residuals(passed.n_searched + passed.n_judging)
+
+    def _groups(self, passed: MeasuringPass, errors: Sequence[QuestionError]) -> tuple[QuestionError, ...]:
+        plan = self.plan
         # The error seen and those drawn are of the same cells, so that the test is of the level it says.
-        known = [name for name, error in zip(groups, errors, strict=True) if error.smooth_error_high is None]
-        cells = [passed.groups[name].in_cells(_TEST_CELLS) for name in known]
-        noises = [Noise(one.error(), one.draw) for one in cells]
-        return tested_groups(errors, noises, draws_wanted(len(groups), plan.alpha), plan.seed, plan.n_jobs)
+        cells = [
+            None if error.smooth_error_high is not None else passed.groups[name].in_cells(_TEST_CELLS)
+            for name, error in zip(plan.groups, errors, strict=True)
+        ]
+        noises = [None if one is None else Noise(one.error(), one.draw) for one in cells]
+        return judged_groups(errors, noises, plan.n_tests, plan.alpha, plan.seed, plan.n_jobs, n_rows=1)
 
     def _question(self, name: str, members: Ints, summary: QuestionSummary) -> QuestionError:
         return QuestionError(

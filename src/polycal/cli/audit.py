@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 
 import polycal as pc
+from polycal._text import printable
+from polycal.auditing.result import QuestionError
 from polycal.cli.inputs import STDIN, read_calibrator, readable_files, shown, usable_memory
 from polycal.cli.options import (
     AlphaOption,
@@ -47,6 +49,16 @@ FailOption = Annotated[
         metavar="ERROR",
         min=0.0,
         help="Exit with code 1 if the error of some question is proven to be larger: a gate for CI.",
+    ),
+]
+PassOption = Annotated[
+    float | None,
+    typer.Option(
+        "--pass-below",
+        metavar="ERROR",
+        min=0.0,
+        help="Exit with code 1 unless the error of every group (if there is none, of confidence) is proven to be at "
+        "most this.",
     ),
 ]
 MemoryOption = Annotated[
@@ -91,6 +103,7 @@ def audit(
     memory: MemoryOption = None,
     scheduler: SchedulerOption = None,
     fail_above: FailOption = None,
+    pass_below: PassOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -121,7 +134,10 @@ def audit(
             write(path, title=named, command=_command())
     if as_json or not quiet:
         print_audit(result, as_json=as_json)
-    if fail_above is not None and _proven(result) > fail_above:
+    failed = [*_above(result, fail_above), *_not_below(result, pass_below)]
+    for line in failed:
+        typer.echo(f"polycal: {printable(line)}", err=True)
+    if failed:
         raise typer.Exit(FOUND)
 
 
@@ -140,9 +156,36 @@ def _command() -> str:
     return shlex.join(["polycal", *map(hide_secrets, sys.argv[1:])])
 
 
-def _proven(result: "pc.Audit") -> float:
-    """The largest error of a yes/no question that is proven; after the calibrator, if there is one."""
+def _above(result: "pc.Audit", threshold: float | None) -> list[str]:
+    """The worst question if its error is proven to be above a threshold; after the calibrator, if there is one."""
     last = result.after or result
-    return max(
-        (f.certificate.lower_bound for f in last.findings if f.significant and f.is_question), default=0.0
+    proven = [f for f in last.findings if f.significant and f.is_question]
+    if threshold is None or not proven or proven[0].certificate.lower_bound <= threshold:
+        return []
+    bound = proven[0].certificate.lower_bound
+    return [
+        f'failed: the error of "{proven[0].question}" is at least {bound:.4f}, above --fail-above {threshold:g}.'
+    ]
+
+
+def _not_below(result: "pc.Audit", threshold: float | None) -> list[str]:
+    """The questions that are not proven to be right to within a threshold."""
+    if threshold is None:
+        return []
+    last = result.after or result
+    questions = last.groups or ((last.confidence,) if last.confidence else ())
+    failed = [q for q in questions if q.at_most is None or q.at_most > threshold]
+    return [f"failed: {_why(question, last.n_samples, threshold)}" for question in failed]
+
+
+def _why(question: QuestionError, n_samples: int, threshold: float) -> str:
+    name, asked = question.name, f"--pass-below {threshold:g}"
+    if question.at_most is None:
+        return f'"{name}" has no upper bound (lists hide some of it, or rows are weighted), so {asked} is not shown.'
+    if (question.at_least or 0.0) > threshold:
+        return f'the error of "{name}" is at least {question.at_least:.4f}, above {asked}.'
+    needed = float(f"{n_samples * (question.at_most / threshold) ** 2:.1g}") if threshold else float("inf")
+    return (
+        f'the error of "{name}" is only known to be at most {question.at_most:.4f}, above {asked}; about {needed:,.0f} '
+        "rows would show it if the predictions are right."
     )

@@ -7,9 +7,9 @@ import numpy as np
 from polycal._threads import map_threads
 from polycal._typing import Ints
 from polycal.auditing.pictures import QuestionCurve, draw
-from polycal.auditing.questions import redraw_test
 from polycal.explorer.search import ALPHA
 from polycal.explorer.state import Asked, Explorer
+from polycal.inference.redraw import noise_test, question_noise
 from polycal.measures.smooth import smooth_curve
 from polycal.report.charts.cumulative import cumulative_chart
 from polycal.report.charts.reliability import reliability_chart
@@ -64,7 +64,8 @@ def noise_floor(explorer: Explorer, asked: Asked) -> dict[str, Any]:
 
     def test(item: tuple[str, Question]) -> dict[str, Any]:
         error = smooth_curve(item[1]).value
-        floor, p_value = redraw_test(item[1], error, n_draws, np.random.SeedSequence(explorer.seed))
+        seed = np.random.SeedSequence(explorer.seed)
+        floor, p_value = noise_test(question_noise(item[1], error), n_draws, seed)
         return {"series": item[0], "noise_floor": floor, "p_value": p_value, "shown": p_value <= ALPHA}
 
     return {"series": map_threads(test, questions.items(), explorer.n_jobs)}

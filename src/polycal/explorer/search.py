@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Literal
 
 from polycal._typing import Ints
-from polycal.auditing.findings import find_all
+from polycal.auditing.findings import corrected, find_all
 from polycal.families.questions import SubsetWitness
 from polycal.families.subset import SubsetAuditor
 from polycal.sample import Sample
@@ -118,7 +118,8 @@ def worst_found(
     if sample.n_classes >= _MANY_CLASSES:
         auditors[f"at most {_FEW} classes"] = SubsetAuditor(_FEW, random_state=seed)
     findings: dict[tuple[int, ...], dict[str, Any]] = {}
-    for finding in find_all(auditors, sample, halves, ALPHA, seed, n_jobs):
+    found, _ = corrected(find_all(auditors, sample, halves, ALPHA, seed, n_jobs), (), ALPHA)
+    for finding in found:
         if isinstance(finding.witness, SubsetWitness):
             members = finding.witness.members.tolist()
             findings.setdefault(tuple(members), finding.to_dict() | {"classes": members, "series": series})

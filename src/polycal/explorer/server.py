@@ -101,8 +101,10 @@ class _Connection(H11Protocol):
         """Make room for the new connection at the cost of the one that has been silent for longest."""
         super().connection_made(transport)
         self._since = self.loop.time()
-        if len(self.connections) > _MAX_CONNECTIONS:
-            silent = [c for c in self.connections if isinstance(c, _Connection) and c.is_waiting]
+        # What is closed stays among the connections for a turn, while others come in.
+        opened = [c for c in self.connections if isinstance(c, _Connection) and not c.transport.is_closing()]
+        if len(opened) > _MAX_CONNECTIONS:
+            silent = [connection for connection in opened if connection.is_waiting]
             min(silent, key=lambda connection: connection._since).transport.abort()
         self._check = self.loop.call_later(_PATIENCE, self._close_if_silent)
 

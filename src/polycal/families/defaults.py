@@ -93,9 +93,19 @@ def default_auditor(notion: Notion, seed: int) -> Auditor:
             return NotionAuditor(notion)
 
 
-def default_auditors(notions: Sequence[Notion], seed: int) -> dict[str, Auditor]:
-    """The auditors of an audit: one for each notion, and the kernel auditor, which no notion limits."""
-    auditors = {_label(notion, notions): default_auditor(notion, seed) for notion in notions}
+def default_auditors(
+    notions: Sequence[Notion], seed: int, n_classes: int | None = None
+) -> dict[str, Auditor]:
+    """The auditors of an audit: one for each notion, and the kernel auditor, which no notion limits.
+
+    Of two classes there is one question, up to its opposite: it is not searched for again as a set of classes.
+    """
+    searched = [
+        notion
+        for notion in notions
+        if n_classes != 2 or not isinstance(notion, SubsetSmooth) or Classwise(smooth=True) not in notions
+    ]
+    auditors = {_label(notion, notions): default_auditor(notion, seed) for notion in searched}
     return auditors | {"kernel": KernelAuditor(random_state=seed)}
 
 

@@ -2,14 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from polycal._threads import map_threads, progress_bar, thread_budget
 from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_integer, check_level, check_sample, check_seed, check_statistic
-from polycal.sample import Sample
+from polycal.measures.smooth import smooth_error
+from polycal.sample import Question, Sample
+
+# Errors drawn from the noise: the first make its mean, and drawing stops when so many have reached the one seen.
+FEWEST_DRAWS, MOST_DRAWS, _ENOUGH = 39, 199, 10
 
 
 class Estimate(Protocol):
@@ -207,3 +212,44 @@ def draw_labels(proba: Floats, rng: np.random.Generator) -> Ints:
 
     labels: Ints = kernels.draw(proba, rng.random(proba.shape[0]))
     return labels
+
+
+class Noise(NamedTuple):
+    """An error, and how to draw errors that there would be if the predictions were calibrated."""
+
+    error: float
+    draw: Callable[[np.random.Generator], float]
+
+
+def question_noise(question: Question, error: float) -> Noise:
+    """The smooth error of a question, and those of outcomes drawn with their predicted probabilities."""
+    return Noise(error, partial(_redrawn_error, question))
+
+
+def noise_test(noise: Noise, n_draws: int, seed: np.random.SeedSequence) -> tuple[float, float]:
+    """The mean of the noise, and the p-value of the error, from at most ``n_draws`` draws.
+
+    Drawing stops when `_ENOUGH` errors have reached the one seen; the p-value is then their share (Besag and
+    Clifford 1991), which is as valid as that of a fixed number, and spends the time on the errors that need it.
+    """
+    rng = np.random.default_rng(seed)
+    drawn: list[float] = []
+    reached: list[int] = []
+    while len(drawn) < FEWEST_DRAWS or (len(drawn) < n_draws and len(reached) < _ENOUGH):
+        drawn.append(noise.draw(rng))
+        if drawn[-1] >= noise.error - 1e-12:
+            reached.append(len(drawn))
+    floor = float(np.mean(drawn[:FEWEST_DRAWS]))
+    if len(reached) >= _ENOUGH:
+        return floor, _ENOUGH / reached[_ENOUGH - 1]
+    return floor, (1 + len(reached)) / (1 + len(drawn))
+
+
+def draws_wanted(n_tests: int, alpha: float) -> int:
+    """Draws for each of so many tests: twice what the smallest p-value needs to stand Holm's correction."""
+    return max(MOST_DRAWS, int(np.ceil(2 * n_tests / alpha)))
+
+
+def _redrawn_error(question: Question, rng: np.random.Generator) -> float:
+    hits = rng.random(question.predicted.size) < question.predicted
+    return smooth_error(Question(question.predicted, hits, question.weight, question.text))

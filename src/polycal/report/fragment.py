@@ -34,7 +34,8 @@ _HINT = "The full report: <code>audit.to_html('report.html')</code>"
 
 
 def _worst(worst: dict[str, Any]) -> str:
-    words = f"“{escape(worst['question'])}” is answered off by at least {worst['at_least']} on average"
+    size = f" off by at least {worst['at_least']} on average" if worst["at_least"] else " wrongly"
+    words = f"“{escape(worst['question'])}” is answered{size}"
     reading = worst["reading"]
     if reading is None:
         return f"{words}."

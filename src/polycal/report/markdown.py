@@ -7,10 +7,11 @@ from typing import Any
 from polycal._text import printable, printable_data
 from polycal.report import references
 from polycal.report.summary import summarise
-from polycal.report.words import between, reading_words, score
+from polycal.report.words import between, bound_words, reading_words, score
 
 # Classes to list, at most: the page and the JSON hold them all.
 _WORST_CLASSES = 20
+_QUESTION_COLUMNS = ("question", "says", "happens", "error", "at least", "at most")
 
 
 def render_markdown(audit: dict[str, Any], *, title: str | None = None, command: str | None = None) -> str:
@@ -100,26 +101,32 @@ def _findings(audit: dict[str, Any]) -> list[str]:
 
 
 def _groups(audit: dict[str, Any]) -> list[str]:
-    if not audit["groups"]:
+    if audit["confidence"] is None:
         return []
-    head = ("group", "says", "happens", "error", "noise floor", "p-value")
+    head = (*_QUESTION_COLUMNS, "noise floor", "p-value", "all rows show")
     rows = [
-        [*_question(g), _number(g["noise_floor"]), "-" if g["p_value"] is None else f"{g['p_value']:.2g}"]
-        for g in audit["groups"]
+        [
+            *_question(g),
+            _number(g["noise_floor"]),
+            "-" if g["p_value"] is None else f"{g['p_value']:.2g}",
+            bound_words(g, audit),
+        ]
+        for g in (audit["confidence"], *audit["groups"])
     ]
-    return ["## Groups", _table(head, rows)]
+    return ["## Confidence and groups" if audit["groups"] else "## Confidence", _table(head, rows)]
 
 
 def _classes(audit: dict[str, Any]) -> list[str]:
     worst = audit["classes"][:_WORST_CLASSES]
-    rows = [_question(row) for row in worst]
+    rows = [[*_question(row), bound_words(row, audit)] for row in worst]
     title = f"## Worst classes ({len(worst)} of {audit['n_classes']:,})"
-    return [title, _table(("class", "says", "happens", "error"), rows)]
+    return [title, _table((*_QUESTION_COLUMNS, "all rows show"), rows)]
 
 
 def _question(row: dict[str, Any]) -> list[str]:
     error = between(row["smooth_error"], row.get("smooth_error_high"))
-    return [row["name"], _number(row["predicted"]), _number(row["frequency"]), error]
+    bounds = [_number(row["at_least"]), _number(row["at_most"])]
+    return [row["name"], _number(row["predicted"]), _number(row["frequency"]), error, *bounds]
 
 
 def _errors(audit: dict[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from polycal.report import assets, references
 from polycal.report.charts.cumulative import cumulative_chart
 from polycal.report.charts.reliability import reliability_chart
 from polycal.report.summary import summarise
-from polycal.report.words import between, is_shown, reading_words, score
+from polycal.report.words import between, bound_words, is_shown, reading_words, score
 
 # Groups whose pictures are not folded up.
 _OPEN_GROUPS = 4
@@ -35,6 +35,7 @@ def render_page(audit: dict[str, Any], *, title: str | None = None, command: str
             references=references,
             reading_words=reading_words,
             between=between,
+            bound_words=bound_words,
             is_shown=is_shown,
             score=score,
             policy=assets.policy(scripts),

@@ -91,7 +91,7 @@ def _worst_words(audit: dict[str, Any], worst: dict[str, Any]) -> dict[str, Any]
     reading = worst["reading"]
     words: dict[str, Any] = {
         "question": question_words(worst),
-        "at_least": points(worst["lower_bound"]),
+        "at_least": points(worst["lower_bound"]) if worst["lower_bound"] > 0 else None,
         "estimate": points(worst["estimate"]),
         "confidence": f"{100 * (1 - audit['alpha']):.4g}%",
         "reading": None,
@@ -132,6 +132,11 @@ def _because(audit: dict[str, Any], state: str, worst: dict[str, Any] | None) ->
         return (
             "No single question that was searched shows it, but errors depend on the prediction as a whole, and "
             f"{audit['n_judge']:,} rows that the search never saw confirm it."
+        )
+    if worst["lower_bound"] <= 0:
+        return (
+            "All rows together show that its answers are wrong; how far they are off at least, the half of the rows "
+            "that was not searched cannot tell."
         )
     return (
         f"The question was found on {audit['n_fit']:,} rows and put to {audit['n_judge']:,} others, which the search "

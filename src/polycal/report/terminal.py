@@ -10,9 +10,11 @@ from rich.text import Text
 
 from polycal._text import printable_data
 from polycal.report.summary import summarise
-from polycal.report.words import between, reading_words, score, verdict
+from polycal.report.words import TOLERANCE, between, bound_words, reading_words, score, verdict
 
 _WORST_CLASSES = 5
+# By the first word of what all rows show.
+_SHORT = {"-": "-", "right": f"≤ {TOLERANCE:g}", "off": "off", "off,": "off", "not": "open"}
 
 
 def render_text(audit: dict[str, Any], *, width: int = 110) -> str:
@@ -46,9 +48,16 @@ def _sections(audit: dict[str, Any]) -> Iterable[tuple[str, Table]]:
         _error_table(audit["errors"]),
     )
     worst = audit["classes"][:_WORST_CLASSES]
-    yield f"Worst classes ({len(worst)} of {audit['n_classes']}): is it this class?", _question_table(worst)
-    if audit["groups"]:
-        yield "Groups: is it one of these classes?", _question_table(audit["groups"], tested=True)
+    yield (
+        f"Worst classes ({len(worst)} of {audit['n_classes']}): is it this class?",
+        _question_table(worst, audit),
+    )
+    if audit["confidence"] is not None:
+        title = "Is the most likely class right?" + (" Groups: is it one of them?" * bool(audit["groups"]))
+        yield (
+            title,
+            _question_table([audit["confidence"], *audit["groups"]], audit, tested=bool(audit["groups"])),
+        )
 
 
 def _headline(audit: dict[str, Any]) -> Text:
@@ -104,18 +113,22 @@ def _error_table(errors: Iterable[dict[str, Any]]) -> Table:
     return table
 
 
-def _question_table(questions: Iterable[dict[str, Any]], *, tested: bool = False) -> Table:
+def _question_table(
+    questions: Iterable[dict[str, Any]], audit: dict[str, Any], *, tested: bool = False
+) -> Table:
     table = _table("question")
-    for column in ("predicted", "happened", "smCE", *(("noise floor", "p-value") if tested else ())):
+    for column in ("predicted", "happened", "smCE", "at least", "at most", *(("p-value",) if tested else ())):
         table.add_column(column, justify="right")
+    table.add_column("so it is")
     for question in questions:
         cells = [f"{question[key]:.4f}" for key in ("predicted", "frequency")]
         cells.append(between(question["smooth_error"], question.get("smooth_error_high")))
+        cells += [_optional(question["at_least"]), _optional(question["at_most"])]
         if tested:
             p_value = question["p_value"]
-            cells += [_optional(question["noise_floor"]), "-" if p_value is None else f"{p_value:.2g}"]
+            cells.append("-" if p_value is None else f"{p_value:.2g}")
         # Text, not markup: class names are data.
-        table.add_row(Text(question["name"]), *cells)
+        table.add_row(Text(question["name"]), *cells, _SHORT[bound_words(question, audit).partition(" ")[0]])
     return table
 
 

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+# The error that a question may have and still be called right.
+TOLERANCE = 0.02
+
 
 def verdict(audit: dict[str, Any]) -> str:
     """The result in two or three plain sentences."""
@@ -40,6 +43,20 @@ def is_shown(group: dict[str, Any], alpha: float) -> bool:
     return group["p_value"] is not None and group["p_value"] <= alpha
 
 
+def bound_words(question: dict[str, Any], audit: dict[str, Any]) -> str:
+    """What all rows show of a question: that it is off, or right to within so much, or that they are too few."""
+    if question["at_most"] is None:
+        return "-"
+    if question["at_most"] <= TOLERANCE:
+        return f"right to within {question['at_most']:.4f}"
+    if question["at_least"] > 0:
+        return f"off by at least {question['at_least']:.4f}"
+    if is_shown(question, audit["alpha"]):
+        return "off, how far is not shown"
+    needed = float(f"{audit['n_samples'] * (question['at_most'] / TOLERANCE) ** 2:.1g}")
+    return f"not enough rows (about {needed:,.0f} would do)"
+
+
 def between(low: float, high: float | None, form: str = ".4f") -> str:
     """A number, or the two that it lies between."""
     return f"{low:{form}}" if high is None else f"{low:{form}} to {high:{form}}"
@@ -74,10 +91,15 @@ def _whole_words(audit: dict[str, Any], worst: dict[str, Any]) -> str:
 
 
 def _size(audit: dict[str, Any], finding: dict[str, Any]) -> str:
-    bound = max(finding["lower_bound"], 0)
+    bound = finding["lower_bound"]
+    at_least = (
+        f"and at least {bound:.4f} with {1 - audit['alpha']:.0%} confidence"
+        if bound > 0
+        else "and a test by all rows shows it, though not how large it is at least"
+    )
     return (
-        f"On {audit['n_judge']:,} rows the search never saw, its error is {finding['estimate']:.4f}, and at least "
-        f"{bound:.4f} with {1 - audit['alpha']:.0%} confidence. {_where(finding['reading'], finding['question'])}"
+        f"On {audit['n_judge']:,} rows the search never saw, its error is {finding['estimate']:.4f}, {at_least}. "
+        f"{_where(finding['reading'], finding['question'])}"
     ).rstrip()
 
 

@@ -1,4 +1,5 @@
 from .base import State as State
+from .cells import QuestionSummary as QuestionSummary
 from .certificate import CertificateState as CertificateState
 from .certificate import ReadingState as ReadingState
 from .kernel import KernelState as KernelState
@@ -6,7 +7,6 @@ from .lists import TruncatedKernelState as TruncatedKernelState
 from .lists import TruncatedQuestionState as TruncatedQuestionState
 from .questions import ClassesState as ClassesState
 from .questions import QuestionState as QuestionState
-from .questions import QuestionSummary as QuestionSummary
 from .rows import SketchState as SketchState
 from .sums import BinnedErrors as BinnedErrors
 from .sums import BinnedState as BinnedState
