@@ -2,10 +2,15 @@
 
 import ast
 import importlib
+import inspect
+import os
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
+import coverage
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -13,8 +18,10 @@ PAGE = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
 # In the order of the paper. Brackets: statements that have no label there.
 LABELS = [
     "[p-smooth-informal]",
+    "[property-1]",
     "thm:projected-smooth-intro",
     "[hard-psmooth-informal]",
+    "[property-3]",
     "[full-informal]",
     "thm:intro-distance",
     "[equivalence-informal]",
@@ -152,3 +159,61 @@ def test_slips_are_of_known_statements_and_have_a_test():
     assert len(SLIPS) >= 7
     assert {row[0].strip("`") for row in SLIPS} <= set(LABELS)
     assert all(re.search(r"`tests/", row[-1]) for row in SLIPS)
+
+
+def classes_of(found):
+    """A class with those it takes its methods from, and those that inherit its own."""
+    inherited = [c for c in found.__mro__ if c.__module__.startswith("polycal")]
+    heirs = [found]
+    for heir in heirs:
+        heirs += heir.__subclasses__()
+    return {*inherited, *heirs}
+
+
+def lines_of(name):
+    """{file: numbers of its lines} of an object."""
+    found = resolve(name)
+    parts = classes_of(found) if inspect.isclass(found) else {inspect.unwrap(found)}
+    lines = {}
+    for part in parts:
+        source, start = inspect.getsourcelines(part)
+        lines.setdefault(inspect.getsourcefile(part), set()).update(range(start, start + len(source)))
+    return lines
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    """The lines that each test named here runs, as {test: {file: numbers}}; all in one process of their own."""
+    file = tmp_path_factory.mktemp("coverage") / "data"
+    command = ["-m", "pytest", "-q", "-p", "no:randomly", "-o", "addopts=", "-m", "", "--cov=polycal"]
+    command += ["--cov-context=test", "--cov-report=", *TESTS]
+    run = subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env={**os.environ, "COVERAGE_FILE": str(file), "COVERAGE_CORE": "ctrace"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    data = coverage.CoverageData(str(file))
+    data.read()
+    found = {}
+    for source in data.measured_files():
+        for line, contexts in data.contexts_by_lineno(source).items():
+            for context in contexts:
+                test = context.partition("|")[0].partition("[")[0]
+                found.setdefault(test, {}).setdefault(source, set()).add(line)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", STATEMENTS, ids=lambda row: row[0].strip("`"))
+def test_every_statement_is_checked_by_running_its_code(row, executed):
+    tests = re.findall(r"`(tests/[\w/]+\.py::\w+)`", row[3])
+    for name in re.findall(r"`(polycal(?:\.\w+)+)`", row[2]):
+        lines = lines_of(name)
+        ran = [
+            test for test in tests for file in lines if lines[file] & executed.get(test, {}).get(file, set())
+        ]
+        assert ran, f"no test of this row runs {name}"
