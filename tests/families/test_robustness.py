@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from tests.strategies import samples
 
 import polycal as pc
-from polycal.families.distance import largest_change, question_distance
+from polycal.families import largest_change, question_distance
 
 # Notions whose error is exact, so that the bound on the change holds for what is computed.
-EXACT = [pc.SubsetSmooth(), pc.SubsetSmooth(1), pc.Classwise(smooth=True), pc.LowDegree(1), pc.LowDegree(3)]
+EXACT = [pc.SubsetSmooth(), pc.SubsetSmooth(1), pc.LowDegree(0), pc.LowDegree(1), pc.LowDegree(3)]
+EXACT += [pc.Classwise(smooth=True, reduce=reduce) for reduce in ("max", "mean", "sum")]
 
 
 @settings(max_examples=25, deadline=None)
@@ -52,8 +53,10 @@ def test_errors_change_little_when_predictions_move_little(notion, data, amount,
     other = (1 - amount) * proba + amount * np.random.default_rng(seed).dirichlet(
         np.ones(proba.shape[1]), len(proba)
     )
-    errors = [pc.calibration_error(labels, p, notion, sample_weight=weight) for p in (proba, other)]
-    assert abs(errors[0] - errors[1]) <= largest_change(notion, proba, other, sample_weight=weight) + 1e-9
+    errors = [pc.estimate_error(labels, p, notion, sample_weight=weight) for p in (proba, other)]
+    assert [error.kind for error in errors] == ["exact", "exact"]
+    change = largest_change(notion, proba, other, sample_weight=weight)
+    assert abs(errors[0].value - errors[1].value) <= change + 1e-9
 
 
 def test_two_classes_are_exact_for_projections_too():
@@ -74,7 +77,9 @@ def test_the_bound_is_nearly_reached_where_it_is_one():
 
 
 @pytest.mark.parametrize(
-    "notion", [pc.Halfspace(), pc.Decision(), pc.Confidence(), pc.Classwise(), pc.Canonical()]
+    "notion",
+    [pc.Halfspace(), pc.Decision(), pc.Confidence(smooth=True), pc.Classwise(), pc.Canonical()],
+    ids=repr,
 )
 def test_notions_that_jump_are_refused(notion):
     with pytest.raises(ValueError, match="can jump"):
@@ -84,5 +89,8 @@ def test_notions_that_jump_are_refused(notion):
 def test_steeper_families_change_more_and_shapes_must_agree():
     proba, other = [[0.5, 0.5]], [[0.4, 0.6]]
     assert largest_change(pc.Sigmoid(4), proba, other) == pytest.approx(9 * 0.2)
+    assert largest_change(pc.LowDegree(4), proba, other) == pytest.approx(5 * 0.2)
+    with pytest.raises(TypeError, match="notion must be a notion"):
+        largest_change("sigmoid", proba, other)
     with pytest.raises(ValueError, match="they must be equal"):
         largest_change(pc.Sigmoid(4), proba, [[0.5, 0.5], [0.5, 0.5]])

@@ -104,6 +104,8 @@ def test_fewer_rows_than_necessary_do_not_repeat_often_enough():
     size = (1 - 20 * (2 / 3) ** 19) / (2 * 6 * 0.04) ** 19
     packing = Packing(np.empty((math.ceil(size), 0)), 0.24)
     assert repeat_probability(packing, requirement.n_samples - 1) < 1 - 2 * delta
+    # The packing shows an error of 1/6, however far its points are apart.
+    assert required_samples(pc.FullSmooth(), 0.17, 10).n_samples == 1
 
 
 @pytest.mark.parametrize(

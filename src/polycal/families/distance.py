@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_integer, check_proba, check_sample, check_subset
+from polycal._validation import check_integer, check_notion, check_proba, check_sample, check_subset
 from polycal.families._targets import (
     COARSEST,
     Atoms,
@@ -201,7 +201,7 @@ def question_distance(
 
     Examples
     --------
-    >>> from polycal.families.distance import question_distance
+    >>> from polycal.families import question_distance
     >>> y_proba = [[0.1, 0.2, 0.3, 0.2, 0.2]] * 4
     >>> round(question_distance([0, 1, 2, 1], y_proba, subset=[0, 1]).upper, 3)
     0.9
@@ -218,6 +218,8 @@ def question_distance(
 
 def largest_change(notion: Notion, y_proba: Any, other_proba: Any, *, sample_weight: Any = None) -> float:
     r"""Bound by how much a notion's error can change when predictions move, whatever the labels.
+
+    The bound is on the error itself: what a search finds of it, a lower bound, may change by more.
 
     Parameters
     ----------
@@ -239,9 +241,10 @@ def largest_change(notion: Notion, y_proba: Any, other_proba: Any, *, sample_wei
               = \langle v' - v, w(v)\rangle + \langle y - v', w(v) - w(v')\rangle
               \le (1 + 2 L)\,\|v - v'\|_1 ,
 
-    as :math:`\|y - v'\|_1 \le 2`. L is 1 for Lipschitz functions, the slope of a sigmoid and the degree of a
-    polynomial. One question alone, of one class or one set of them, moves by half of :math:`\|v - v'\|_1` at most, and
-    its residual is at most 1: there the factor is 1. Notions with thresholds or bins have no such bound.
+    as :math:`\|y - v'\|_1 \le 2`. L is 1 for Lipschitz functions and the slope of a sigmoid. No probability moves by
+    more than half of :math:`\|v - v'\|_1`, so that L is half the degree of a polynomial. One question alone, of one
+    class or one set of them, moves by this half too, and its residual is at most 1: there the factor is 1; for the sum
+    over classes it is 2. Notions with thresholds or bins have no such bound.
 
     References
     ----------
@@ -250,29 +253,32 @@ def largest_change(notion: Notion, y_proba: Any, other_proba: Any, *, sample_wei
     Examples
     --------
     >>> import polycal as pc
-    >>> from polycal.families.distance import largest_change
+    >>> from polycal.families import largest_change
     >>> round(largest_change(pc.ProjectedSmooth(), [[0.5, 0.3, 0.2]], [[0.45, 0.35, 0.2]]), 6)
     0.3
     """
+    check_notion(notion)
     before, after = check_proba(y_proba)[0], check_proba(other_proba, name="other_proba")[0]
     if before.shape != after.shape:
         raise ValueError(f"y_proba has shape {before.shape}, other_proba {after.shape}; they must be equal.")
     sample = check_sample(np.zeros(len(before), dtype=np.int64), before, sample_weight=sample_weight)
     moved = np.abs(before.astype(np.float64) - after).sum(axis=1)
-    return _steepness(notion) * float(sample.mass @ moved)
+    return _steepness(notion, sample.n_classes) * float(sample.mass @ moved)
 
 
-def _steepness(notion: Notion) -> float:
+def _steepness(notion: Notion, n_classes: int) -> float:
     """What a notion's error changes by, for each unit that predictions move."""
     match notion:
-        case SubsetSmooth() | Classwise(smooth=True, reduce="max"):
+        case SubsetSmooth():
             return 1.0
+        case Classwise(smooth=True):
+            return {"max": 1.0, "sum": 2.0, "mean": 2.0 / n_classes}[notion.reduce]
         case ProjectedSmooth() | FullSmooth():
             return 3.0
         case Sigmoid():
             return 1.0 + 2.0 * notion.slope
         case LowDegree():
-            return 1.0 + 2.0 * notion.degree
+            return 1.0 + notion.degree
     raise ValueError(f"the error of {notion!r} can jump when predictions move a little: no bound holds.")
 
 
