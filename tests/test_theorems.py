@@ -12,7 +12,7 @@ from polycal.families.decision import DecisionWitness
 from polycal.families.defaults import NOTIONS
 from polycal.families.reduction import lift
 from polycal.hardness import lift_clauses, make_random_xor, required_samples, xor_sigmoid
-from polycal.hardness.xor import _interpolate
+from polycal.hardness.xor import interpolate
 from polycal.kernels.kernels import Multinomial, ball_norms, ball_scale
 from polycal.kernels.products import quadratic_forms
 
@@ -180,7 +180,7 @@ def test_signs_of_whole_numbers_are_polynomials(d):
     rng = np.random.default_rng(0)
     for _ in range(20):
         values = rng.choice([-1.0, 1.0], len(points)).tolist()
-        polynomial = _interpolate(points, values)
+        polynomial = interpolate(points, values)
         assert polynomial.degree() <= 2 * d
         np.testing.assert_allclose(polynomial(np.array(points)), values, atol=1e-7)
         assert np.abs(polynomial.coef).max() <= np.exp(2 * d * np.log(d) + 2)
