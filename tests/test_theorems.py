@@ -11,10 +11,10 @@ import polycal as pc
 from polycal.families.decision import DecisionWitness
 from polycal.families.defaults import NOTIONS
 from polycal.families.reduction import lift
-from polycal.hardness import make_random_xor
-from polycal.hardness.pseudorandom import pair_form
-from polycal.hardness.xor import _interpolate
-from polycal.kernels.kernels import Multinomial
+from polycal.hardness import lift_clauses, make_random_xor, required_samples, xor_sigmoid
+from polycal.hardness.xor import interpolate
+from polycal.kernels.kernels import Multinomial, ball_norms, ball_scale
+from polycal.kernels.products import quadratic_forms
 
 seeds = st.integers(0, 10**6)
 
@@ -31,6 +31,11 @@ def hilbert(kernel, left, right, u, w):
     return np.einsum("il,ij,jl->l", u, kernel.block(left, right), w)
 
 
+def norms(kernel, points, values):
+    """The norms of ``sum_i values_il ker(v_i, .)``, as the auditor computes them."""
+    return ball_norms(kernel, values, quadratic_forms(kernel, points, values))
+
+
 @settings(max_examples=30, deadline=None)
 @given(seeds, st.integers(0, 5))
 def test_correlation_is_an_inner_product(seed, degree):
@@ -41,19 +46,31 @@ def test_correlation_is_an_inner_product(seed, degree):
     anchors, c = rng.dirichlet(np.ones(4), 5), rng.standard_normal((5, 1))
     values = kernel.block(support, anchors) @ c
     np.testing.assert_allclose(np.sum(values * z), hilbert(kernel, anchors, support, c, z)[0], atol=1e-10)
-    assert hilbert(kernel, support, support, z, z)[0] <= kernel.bound
+    norm = norms(kernel, support, z)
+    np.testing.assert_allclose(norm**2, hilbert(kernel, support, support, z, z), atol=1e-12)
+    assert norm[0] <= kernel.bound**0.5
+    # So the largest correlation in the unit ball is the norm of w_0, which w_0 itself reaches.
+    best = kernel.block(support, support) @ z / norm
+    assert np.sum(best * z) == pytest.approx(norm[0])
+    assert np.sum(values * z) <= norm[0] * norms(kernel, anchors, c)[0] + 1e-10
 
 
 @settings(max_examples=50, deadline=None)
-@given(seeds, st.integers(1, 6))
-def test_a_direction_close_to_the_right_one_is_good(seed, dimension):
-    # lm:inner-lower.
-    rng = np.random.default_rng(seed)
-    w, near = rng.standard_normal(dimension), rng.standard_normal(dimension)
-    distance = np.linalg.norm(w - near)
-    reached = w @ near / np.linalg.norm(near)
-    assert reached >= np.linalg.norm(near) - distance - 1e-12
-    assert np.linalg.norm(near) - distance >= np.linalg.norm(w) - 2 * distance - 1e-12
+@given(seeds, st.integers(0, 5), st.sampled_from([0.01, 0.3, 3.0]))
+def test_a_direction_close_to_the_right_one_is_good(seed, degree, noise):
+    # lm:inner-lower, for w_0 and the direction that the auditor takes from a disturbed one, of length 1/s.
+    support, truth, mass = finite(seed)
+    kernel, rng = Multinomial(degree), np.random.default_rng(seed)
+    z = mass[:, None] * (truth - support)
+    near = z + noise * np.abs(z).mean() * rng.standard_normal(z.shape)
+    w, length, distance = (
+        norms(kernel, support, z),
+        norms(kernel, support, near),
+        norms(kernel, support, z - near),
+    )
+    reached = kernel.bound**0.5 * hilbert(kernel, support, support, z, near * ball_scale(kernel, length))
+    assert np.all(reached >= length - distance - 1e-12)
+    assert np.all(length - distance >= w - 2 * distance - 1e-12)
 
 
 def deviations(kernel, n, n_draws, seed):
@@ -64,13 +81,8 @@ def deviations(kernel, n, n_draws, seed):
     residual = np.tile(np.eye(k), (len(support), 1)) - np.repeat(support, k, axis=0)
     points = np.repeat(support, k, axis=0)
     counts = rng.multinomial(n, cells, size=n_draws) / n - cells
-    gram = kernel.block(points, points)
-    return np.array([np.sqrt(np.maximum(hilbert_forms(gram, c[:, None] * residual), 0)) for c in counts])
-
-
-def hilbert_forms(gram, values):
-    """The squared norms of the columns."""
-    return np.einsum("il,ij,jl->l", values, gram, values)
+    forms = [quadratic_forms(kernel, points, c[:, None] * residual) for c in counts]
+    return np.sqrt(np.maximum(forms, 0))
 
 
 @pytest.mark.parametrize("degree", [1, 4])
@@ -96,6 +108,16 @@ def test_the_sum_over_classes_concentrates_without_a_factor_k(degree, n):
     assert np.mean(total <= bound) >= 1 - delta
 
 
+@pytest.mark.parametrize("degree", [1, 4])
+@pytest.mark.parametrize("alpha", [0.1, 1.0])
+def test_with_the_rows_required_the_sum_over_classes_is_small_enough(degree, alpha):
+    # lm:concentration-audit: a sum of at most alpha / (3 r), with r = 1 for low degrees, is what the auditor needs.
+    delta = 0.05
+    requirement = required_samples(pc.LowDegree(degree), alpha, 4, delta)
+    total = deviations(Multinomial(degree), int(requirement), 400, seed=1).sum(axis=1)
+    assert np.mean(total <= alpha / 3) >= 1 - delta
+
+
 @settings(max_examples=50, deadline=None)
 @given(seeds, st.integers(2, 6))
 def test_affine_functions_survive_the_lift(seed, k):
@@ -107,6 +129,18 @@ def test_affine_functions_survive_the_lift(seed, k):
     slope = rng.uniform(1, 10)
     lifted = np.tanh(3 * slope * (lift(x) @ a) + b - slope * (a[0] + a[1]))
     np.testing.assert_allclose(lifted, np.tanh(slope * (x @ a) + b), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_auditor_for_sigmoids_learns_a_sigmoid_of_a_third_of_the_slope(seed):
+    # lm:sigmoid-reduction: targets follow tanh(2 <a, x>); the auditor looks for slope 6 on lifted points.
+    rng = np.random.default_rng(seed)
+    x, a = rng.dirichlet(np.ones(3), 4000), np.array([1.0, -1.0, 0.0])
+    mean = np.tanh(2 * (x @ a))
+    targets = np.where(rng.random(4000) < (1 + mean) / 2, 1.0, -1.0)
+    learner = pc.LearnerFromAuditor(pc.SigmoidAuditor(slope=6), random_state=seed).fit(x, targets)
+    # The auditor promises 2/3 of alpha, and the learner has 3/2 of what the witness has: of the best there is, most.
+    assert np.mean(mean * learner.predict(x)) >= 0.8 * np.mean(mean**2)
 
 
 @settings(max_examples=30, deadline=None)
@@ -139,20 +173,6 @@ def test_low_degree_polynomials_lie_in_the_unit_ball(seed, degree, k):
     assert np.abs(features @ weights).max() <= 1
 
 
-def test_random_clauses_have_small_sums_for_every_assignment():
-    # The lemma on q(c), and Markov's inequality after it: few clauses of a spread-out set have a large sum.
-    n, t, m = 10, 6, 4000
-    for seed in range(3):
-        instance = make_random_xor(n, t, m, random_state=seed)
-        form = pair_form(instance)
-        assignments = np.array(list(product([-1.0, 1.0], repeat=n)))
-        q = t + np.einsum("ai,ij,aj->a", assignments, form, assignments).max()
-        assert t <= q <= 2 * t * np.log(t)
-        for z in assignments[::97]:
-            for delta in (0.1, 0.5):
-                assert np.mean(np.abs(instance.sums(z)) >= (q / delta) ** 0.5) <= delta
-
-
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 def test_signs_of_whole_numbers_are_polynomials(d):
     # The lemma stated without proof: every g on {-d, ..., d} is a polynomial of degree 2 d, coefficients exp(d log d).
@@ -160,10 +180,20 @@ def test_signs_of_whole_numbers_are_polynomials(d):
     rng = np.random.default_rng(0)
     for _ in range(20):
         values = rng.choice([-1.0, 1.0], len(points)).tolist()
-        polynomial = _interpolate(points, values)
+        polynomial = interpolate(points, values)
         assert polynomial.degree() <= 2 * d
         np.testing.assert_allclose(polynomial(np.array(points)), values, atol=1e-7)
         assert np.abs(polynomial.coef).max() <= np.exp(2 * d * np.log(d) + 2)
+
+
+@pytest.mark.parametrize("t", [2, 3, 4])
+def test_the_sigmoid_of_products_interpolates_their_signs(t):
+    # The same lemma as it is used: a product of t signs is a function of their sum, which takes t + 1 values.
+    instance = make_random_xor(5, t, 60, random_state=t)
+    z = np.random.default_rng(t).choice([-1, 1], 5)
+    lifted = lift_clauses(instance, t)
+    sigmoid = xor_sigmoid(lifted, z, t, steepness=1.0)
+    np.testing.assert_allclose(np.arctanh(sigmoid(lifted.points)), instance.products(z), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", sorted(set(NOTIONS) - {"low-degree"}))

@@ -81,11 +81,11 @@ def test_between_the_mean_residual_and_the_canonical_error(sample):
 
 @settings(max_examples=20, deadline=None)
 @given(samples(max_classes=4, max_rows=20))
-def test_the_full_smooth_error_is_at_most_four_times_the_distance(sample):
+def test_the_full_smooth_error_is_at_most_three_times_the_distance(sample):
     pytest.importorskip("ot")
     labels, proba, weight = sample
     full = pc.calibration_error(labels, proba, FullSmooth(n_floor_draws=0), sample_weight=weight)
-    assert full <= 4 * coarse(labels, proba, weight).upper + 1e-9
+    assert full <= 3 * coarse(labels, proba, weight).upper + 1e-9
 
 
 @settings(max_examples=20, deadline=None)

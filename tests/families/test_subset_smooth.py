@@ -69,7 +69,15 @@ def test_it_sees_what_single_classes_hide():
     assert pc.calibration_error(labels, proba, SubsetSmooth()) == pytest.approx(0.25 * 0.25 / 2)
 
 
-@pytest.mark.parametrize("max_size", [0, -1, 2.5, "two", True])
+def test_no_class_at_all_is_the_empty_set_and_has_no_error():
+    rng = np.random.default_rng(0)
+    labels, proba = rng.integers(0, 5, 50), rng.dirichlet(np.ones(5), 50)
+    estimate = pc.estimate_error(labels, proba, SubsetSmooth(0))
+    assert (estimate.value, estimate.kind, estimate.witness) == (0.0, "exact", None)
+    assert estimate.value <= pc.calibration_error(labels, proba, pc.ProjectedSmooth(0))
+
+
+@pytest.mark.parametrize("max_size", [-1, 2.5, "two", True])
 def test_bad_sizes_are_refused(max_size):
-    with pytest.raises(ValueError, match="max_size must be an integer, at least 1"):
+    with pytest.raises(ValueError, match="max_size must be an integer, at least 0"):
         SubsetSmooth(max_size)

@@ -36,12 +36,20 @@ def test_fixed_labels_have_the_canonical_error_they_say():
 
 
 def test_fixed_labels_have_at_least_the_full_smooth_error_they_say():
-    # The lemma on the fixed distribution; its constant is separation / 12.
+    # The lemma on the fixed distribution; its constant is separation / 6.
     made = make_fixed_labels(pack_simplex(5, 0.8, max_points=60), 10)
     labels, proba, weight = made.population()
     with pytest.warns(pc.CalibrationWarning):
         error = pc.calibration_error(labels, proba, pc.FullSmooth(), sample_weight=weight)
-    assert error >= made.truth["full-smooth at least"] >= 0.8 / 12
+    assert error >= made.truth["full-smooth at least"] >= 0.8 / 6
+
+
+def test_fixed_labels_are_far_from_calibration():
+    # A sixth of the separation, and a third of that: the full smooth error is at most 3 times the distance.
+    made = make_fixed_labels(pack_simplex(3, 0.5), 10)
+    labels, proba, weight = made.population()
+    distance = pc.distance_to_calibration(labels, proba, sample_weight=weight, resolution=64)
+    assert distance.lower >= made.truth["full-smooth at least"] / 3 >= 0.5 / 18
 
 
 def test_repeats_have_the_same_label_or_fresh_ones():

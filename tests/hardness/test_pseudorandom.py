@@ -41,6 +41,24 @@ def test_signs_may_reach_less_than_grothendieck_promises_for_two_sets_of_them():
     assert KEPT * relaxed <= ClauseSpread(relaxed, truth, 2).at_least <= truth
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_random_clauses_have_small_sums_for_every_assignment(seed):
+    # The lemma on q(c), which the relaxation bounds from above.
+    t = 6
+    instance = make_random_xor(10, t, 4000, random_state=seed)
+    assert t <= largest_mean_square(instance) <= clause_spread(instance).relaxed + 1e-6
+    assert clause_spread(instance).relaxed <= 2 * t * np.log(t)
+
+
+@pytest.mark.parametrize("delta", [0.1, 0.5])
+def test_few_clauses_of_a_spread_out_set_have_a_large_sum(delta):
+    # Markov's inequality, with what is known of a set that the program lets pass: its relaxation.
+    instance = make_random_xor(10, 6, 4000)
+    largest = (clause_spread(instance).relaxed / delta) ** 0.5
+    for z in list(product([-1, 1], repeat=10))[::97]:
+        assert np.mean(np.abs(instance.sums(np.array(z))) >= largest) <= delta
+
+
 def test_structure_is_told_from_randomness():
     random = make_random_xor(10, 4, 2000)
     # Every clause uses variables without negation: all equal signs reach the largest sum.

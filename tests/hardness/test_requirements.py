@@ -98,12 +98,14 @@ def test_polynomial_in_the_number_of_classes_or_exponential():
 
 def test_fewer_rows_than_necessary_do_not_repeat_often_enough():
     delta = 0.1
-    requirement = required_samples(pc.FullSmooth(), 0.02, 20, delta)
+    requirement = required_samples(pc.FullSmooth(), 0.04, 20, delta)
     assert requirement.kind == "necessary"
     assert requirement.degree is requirement.correlation is None
-    size = (1 - 20 * (2 / 3) ** 19) / (2 * 12 * 0.02) ** 19
+    size = (1 - 20 * (2 / 3) ** 19) / (2 * 6 * 0.04) ** 19
     packing = Packing(np.empty((math.ceil(size), 0)), 0.24)
     assert repeat_probability(packing, requirement.n_samples - 1) < 1 - 2 * delta
+    # The packing shows an error of 1/6, however far its points are apart.
+    assert required_samples(pc.FullSmooth(), 0.17, 10).n_samples == 1
 
 
 @pytest.mark.parametrize(

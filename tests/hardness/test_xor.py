@@ -1,4 +1,5 @@
 from itertools import combinations, product
+from math import comb
 
 import numpy as np
 import pytest
@@ -70,6 +71,21 @@ def test_a_lower_degree_is_right_where_the_sum_is_small():
     np.testing.assert_allclose(
         function(lift.points[inside]), np.tanh(2.0) * instance.signs[inside], atol=1e-9
     )
+
+
+@pytest.mark.parametrize(("t", "degree"), [(5, 2), (5, 3), (6, 4)])
+def test_the_slope_is_the_largest_coefficient_times_the_weight_of_a_clause(t, degree):
+    instance = make_planted_xor(7, t, 300)
+    lift = lift_clauses(instance, degree)
+    function = xor_sigmoid(lift, instance.assignment, t, steepness=1.0)
+    weight = sum(comb(t, size) for size in range(degree + 1))
+    np.testing.assert_array_equal(np.count_nonzero(lift.points, axis=1), weight)
+    # The coefficients of the monomials make a polynomial of the sum, of degree d and not 2 d.
+    coefficients = function.slope / weight * function.direction
+    assert np.abs(coefficients).max() == pytest.approx(function.slope / weight)
+    sums, values = instance.sums(instance.assignment), (lift.points > 0) @ coefficients
+    assert len(set(sums)) > degree + 1
+    np.testing.assert_allclose(np.polynomial.Polynomial.fit(sums, values, degree)(sums), values, atol=1e-6)
 
 
 def test_the_slope_grows_fast():

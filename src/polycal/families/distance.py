@@ -1,4 +1,4 @@
-"""The distance to the nearest calibrated predictions, bracketed by a coupling."""
+"""The distance to the nearest calibrated predictions, bracketed by a coupling; and errors of near predictions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_integer, check_sample
+from polycal._validation import check_integer, check_notion, check_proba, check_sample, check_subset
 from polycal.families._targets import (
     COARSEST,
     Atoms,
@@ -17,7 +17,14 @@ from polycal.families._targets import (
     starting_clusters,
     well_scaled,
 )
-from polycal.sample import Sample
+from polycal.families.full_smooth import FullSmooth
+from polycal.families.low_degree import LowDegree
+from polycal.families.notion import Notion
+from polycal.families.projected import ProjectedSmooth
+from polycal.families.questions import Classwise
+from polycal.families.sigmoid import Sigmoid
+from polycal.families.subset import SubsetSmooth
+from polycal.sample import Sample, ask
 
 _DEFAULT_RESOLUTION = {2: 4096, 3: 512, 4: 64}
 _FINEST = 1 << 15
@@ -109,7 +116,7 @@ def distance_to_calibration(
     Definition: the infimum of :math:`\mathbb{E}\|u - v\|_1` over all joint distributions of (u, v, y) such that
     (v, y) is distributed as the sample and (u, y) is perfectly calibrated: given u, the label y is distributed
     as u [1]_. For two classes this is twice the "lower distance to calibration" of [2]_, which measures
-    :math:`|u_1 - v_1|`. The full smooth error is at most 4 times the distance [1]_.
+    :math:`|u_1 - v_1|`. The full smooth error is at most 3 times the distance (by the proof of [1]_, which states 4).
 
     Upper bound: a linear program over couplings to a finite set of calibrated predictions u (the grid, the
     sample's predictions and its label frequencies). It returns an explicit coupling.
@@ -152,13 +159,136 @@ def distance_to_calibration(
     return DistanceToCalibration(lower, upper, _moves(atoms, clusters, amount), resolution)
 
 
+def question_distance(
+    y_true: Any,
+    y_proba: Any,
+    *,
+    subset: Any = None,
+    resolution: int | None = None,
+    sample_weight: Any = None,
+    class_names: Any = None,
+    from_logits: bool = False,
+) -> DistanceToCalibration:
+    r"""Bound how far the probability of one question is from a calibrated one, whatever the number of classes.
+
+    Answers: is there a predictor of "is the label in `subset`?" that is perfectly calibrated and says nearly the same?
+
+    Parameters
+    ----------
+    y_true, y_proba, subset, sample_weight, class_names, from_logits
+        As for `smooth_calibration_error`.
+    resolution : int, optional
+        As for `distance_to_calibration`.
+
+    Returns
+    -------
+    DistanceToCalibration
+        Of the predictions (1 - u, u), with u the probability of the question; `coupling` leads to the calibrated
+        predictor.
+
+    Notes
+    -----
+    The paper's first property of projected smooth calibration [1]_: for every set T there is a calibrated predictor
+    near :math:`u = \langle 1_T, v\rangle`. With :math:`|u - u^*|`, half of the distance here, as measure, the nearest
+    one is between half and twice the smooth calibration error of T away [2]_, so that
+
+    .. math:: \mathrm{smCE}_T \le \text{distance} \le 4\,\mathrm{smCE}_T \le 4\,\mathrm{psCE}_m, \quad |T| \le m .
+
+    References
+    ----------
+    .. [1] Gopalan, Hu and Rothblum (2024), "On Computationally Efficient Multi-Class Calibration", Section 1.
+    .. [2] Blasiok, Gopalan, Hu and Nakkiran (2023), "A Unifying Theory of Distance from Calibration".
+
+    Examples
+    --------
+    >>> from polycal.families import question_distance
+    >>> y_proba = [[0.1, 0.2, 0.3, 0.2, 0.2]] * 4
+    >>> round(question_distance([0, 1, 2, 1], y_proba, subset=[0, 1]).upper, 3)
+    0.9
+    """
+    sample = check_sample(
+        y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
+    )
+    question = ask(sample, check_subset(subset, sample))
+    proba = np.column_stack([1.0 - question.predicted, question.predicted])
+    return distance_to_calibration(
+        question.hits.astype(np.int64), proba, resolution=resolution, sample_weight=question.weight
+    )
+
+
+def largest_change(notion: Notion, y_proba: Any, other_proba: Any, *, sample_weight: Any = None) -> float:
+    r"""Bound by how much a notion's error can change when predictions move, whatever the labels.
+
+    The bound is on the error itself: what a search finds of it, a lower bound, may change by more.
+
+    Parameters
+    ----------
+    notion : SubsetSmooth, ProjectedSmooth, FullSmooth, Sigmoid, LowDegree, or Classwise with ``smooth=True``
+    y_proba, other_proba : array-like of shape (n_samples, n_classes)
+        The predictions before and after, for the same rows.
+    sample_weight : array-like of shape (n_samples,), optional
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    The paper's third property of projected smooth calibration, robustness [1]_. For weights that are L-Lipschitz in
+    :math:`\ell_1` in each coordinate,
+
+    .. math:: \langle y - v, w(v)\rangle - \langle y - v', w(v')\rangle
+              = \langle v' - v, w(v)\rangle + \langle y - v', w(v) - w(v')\rangle
+              \le (1 + 2 L)\,\|v - v'\|_1 ,
+
+    as :math:`\|y - v'\|_1 \le 2`. L is 1 for Lipschitz functions and the slope of a sigmoid. No probability moves by
+    more than half of :math:`\|v - v'\|_1`, so that L is half the degree of a polynomial. One question alone, of one
+    class or one set of them, moves by this half too, and its residual is at most 1: there the factor is 1; for the sum
+    over classes it is 2. Notions with thresholds or bins have no such bound.
+
+    References
+    ----------
+    .. [1] Gopalan, Hu and Rothblum (2024), "On Computationally Efficient Multi-Class Calibration", Section 1.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> from polycal.families import largest_change
+    >>> round(largest_change(pc.ProjectedSmooth(), [[0.5, 0.3, 0.2]], [[0.45, 0.35, 0.2]]), 6)
+    0.3
+    """
+    check_notion(notion)
+    before, after = check_proba(y_proba)[0], check_proba(other_proba, name="other_proba")[0]
+    if before.shape != after.shape:
+        raise ValueError(f"y_proba has shape {before.shape}, other_proba {after.shape}; they must be equal.")
+    sample = check_sample(np.zeros(len(before), dtype=np.int64), before, sample_weight=sample_weight)
+    moved = np.abs(before.astype(np.float64) - after).sum(axis=1)
+    return _steepness(notion, sample.n_classes) * float(sample.mass @ moved)
+
+
+def _steepness(notion: Notion, n_classes: int) -> float:
+    """What a notion's error changes by, for each unit that predictions move."""
+    match notion:
+        case SubsetSmooth():
+            return 1.0
+        case Classwise(smooth=True):
+            return {"max": 1.0, "sum": 2.0, "mean": 2.0 / n_classes}[notion.reduce]
+        case ProjectedSmooth() | FullSmooth():
+            return 3.0
+        case Sigmoid():
+            return 1.0 + 2.0 * notion.slope
+        case LowDegree():
+            return 1.0 + notion.degree
+    raise ValueError(f"the error of {notion!r} can jump when predictions move a little: no bound holds.")
+
+
 def _resolution(resolution: int | None, sample: Sample) -> int:
     """The number of steps of the finest grid: a power of two."""
     if sample.n_classes not in _DEFAULT_RESOLUTION:
         raise ValueError(
             f"distance_to_calibration searches a grid of all predictions, which has exponentially many points in "
             f"the number of classes: at most {max(_DEFAULT_RESOLUTION)} classes, got {sample.n_classes}. Use "
-            "FullSmooth, which is at most 4 times the distance, or SubsetSmooth."
+            "FullSmooth, which is at most 3 times the distance, or SubsetSmooth."
         )
     if resolution is None:
         return _DEFAULT_RESOLUTION[sample.n_classes]

@@ -34,7 +34,7 @@ class SubsetSmooth(Notion):
     Parameters
     ----------
     max_size : int, optional
-        The largest number of classes in a set; by default any.
+        The largest number of classes in a set; by default any. With 0 there is only the empty set, whose error is 0.
 
     See Also
     --------
@@ -74,7 +74,7 @@ class SubsetSmooth(Notion):
 
     def __post_init__(self) -> None:
         if self.max_size is not None:
-            check_integer(self.max_size, "max_size", minimum=1)
+            check_integer(self.max_size, "max_size", minimum=0)
 
     def repeated(self, times: int) -> Self:
         """The notion, for so many estimates."""
@@ -85,6 +85,8 @@ class SubsetSmooth(Notion):
     def estimate(self, sample: Sample) -> ErrorEstimate:
         """Compute the error on a validated sample."""
         kind: Kind
+        if self.max_size == 0:
+            return ErrorEstimate(0.0, "exact", self, "the empty set", 0, sample.n_samples)
         if affordable(sample, self.max_size, self._effort) and not sample.hides:
             found, kind = enumerate_subsets(sample, self.max_size), "exact"
             method = f"all {found.n_evaluated} subsets"

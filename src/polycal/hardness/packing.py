@@ -153,13 +153,14 @@ def make_fixed_labels(
     Notes
     -----
     A point v with label i has ``||e_i - v||_1 = 2 (1 - v_i) >= 1/3``, so the canonical error, its mean, is at least
-    1/3. The weights e_i at v are 2/separation-Lipschitz on the packing, and correlate ``1 - v_i`` with the residual;
-    scaled to be 1-Lipschitz they show a full smooth error of at least ``separation / 2`` times the mean of that.
+    1/3. Each coordinate of the weights e_i at v is 0 or 1, so 1/separation-Lipschitz on the packing, and they correlate
+    ``1 - v_i`` with the residual; scaled to be 1-Lipschitz they show a full smooth error of at least ``separation``
+    times the mean of that, which is at least 1/6.
     """
     labels = fixed_labels(packing, label_state)
     conditionals = np.eye(packing.points.shape[1])[labels]
     surprise = 1 - packing.points[np.arange(labels.size), labels]
-    scale = min(1.0, packing.separation / 2)
+    scale = min(1.0, packing.separation)
     truth = {"canonical": float(2 * surprise.mean()), "full-smooth at least": float(scale * surprise.mean())}
     return _draw(packing, conditionals, n_samples, random_state, truth)
 

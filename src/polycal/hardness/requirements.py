@@ -145,11 +145,11 @@ def required_samples(notion: Notion, alpha: float, n_classes: int, delta: float 
     direction: `m` of `ProjectedSmooth`, `max_size` of `SubsetSmooth`, 1 for `Classwise`, otherwise k. That is
     :math:`(1 + \sqrt2)^d m^{d/2}` at most, where the paper has :math:`4^d m^{d/2}`.
 
-    *Full smooth calibration.* On a packing of :math:`|V|` points at distance :math:`12 \alpha`, labels fixed once per
+    *Full smooth calibration.* On a packing of :math:`|V|` points at distance :math:`6 \alpha`, labels fixed once per
     point have an error of at least :math:`\alpha`, and are told from calibrated ones with probability
     :math:`1 - \delta` each only if a point is seen twice with probability :math:`1 - 2\delta`: so
-    :math:`n (n - 1) \ge 2 (1 - 2 \delta) |V|`, with :math:`|V|` from the volumes of balls. For large `alpha` or few
-    classes this says little.
+    :math:`n (n - 1) \ge 2 (1 - 2 \delta) |V|`, with :math:`|V|` from the volumes of balls. For few classes this says
+    little, for `alpha` above 1/6 nothing.
 
     Examples
     --------
@@ -163,7 +163,8 @@ def required_samples(notion: Notion, alpha: float, n_classes: int, delta: float 
     k = check_integer(n_classes, "n_classes", minimum=2)
     delta = _check_delta(delta)
     if isinstance(notion, FullSmooth):
-        n = _birthday(guaranteed_points(k, 12 * alpha), delta)
+        # Farther apart the points show no more than 1/6.
+        n = _birthday(guaranteed_points(k, 6 * alpha) if alpha <= 1 / 6 else 0.0, delta)
         return SampleRequirement(n, "necessary", None, None, notion, alpha, k, delta)
     degree = required_degree(notion, alpha)
     kept, radius_squared = _kept_error(notion, alpha, degree, k)

@@ -209,7 +209,7 @@ def xor_sigmoid(lift: MonomialLift, assignment: Any, t: int, *, steepness: float
     check_integer(t, "t", minimum=lift.degree)
     check_real(steepness, "steepness", low=0)
     sums = _smallest_sums(t, lift.degree + 1)
-    polynomial = _interpolate(sums, [(-1.0) ** ((t - s) // 2) for s in sums])
+    polynomial = interpolate(sums, [(-1.0) ** ((t - s) // 2) for s in sums])
     z = literal_values(assignment)
     coefficients = np.array([_coefficient(polynomial, z[list(m)]) for m in lift.monomials])
     largest = float(np.abs(coefficients).max())
@@ -231,7 +231,7 @@ def _smallest_sums(t: int, count: int) -> list[int]:
     return sorted(range(-t, t + 1, 2), key=lambda s: (abs(s), s))[:count]
 
 
-def _interpolate(points: list[int], values: list[float]) -> np.polynomial.Polynomial:
+def interpolate(points: list[int], values: list[float]) -> np.polynomial.Polynomial:
     """The polynomial through the points."""
     return np.polynomial.Polynomial(np.linalg.solve(np.vander(points, increasing=True).astype(float), values))
 

@@ -125,8 +125,9 @@ def smooth_calibration_error(
     .. math:: \mathrm{smCE}_T = \sup_\varphi \mathbb{E}[r\,\varphi(u)],
 
     over all 1-Lipschitz :math:`\varphi` into [-1, 1] [1]_. Estimator: the exact supremum on the sample (no
-    bins, no bandwidth), by one bounded isotonic L1 regression. Cost: a sort, then :math:`O(n \log n)` in one
-    pass. Bias: upwards, of order :math:`n^{-1/2}`; a perfectly calibrated predictor does not read 0.
+    bins, no bandwidth), by one bounded isotonic L1 regression (by a minimum-cost flow in [2]_). Cost: a sort, then
+    :math:`O(n \log n)` in one pass. Bias: upwards, of order :math:`n^{-1/2}`; a perfectly calibrated predictor does
+    not read 0.
 
     Lists are never made dense. The interval is a point with "spread" and with "class", where nothing is unknown (the
     set T then means "the label is one of T, and is listed", a function of the prediction like others). Otherwise u is
@@ -146,6 +147,7 @@ def smooth_calibration_error(
     References
     ----------
     .. [1] Gopalan, Hu and Rothblum (2024), "On Computationally Efficient Multi-Class Calibration".
+    .. [2] Hu, Jambulapati, Tian and Yang (2024), "Testing Calibration in Nearly-Linear Time".
 
     Examples
     --------
