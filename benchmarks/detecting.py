@@ -4,6 +4,7 @@ Strength 0 is a calibrated predictor: there a valid test rejects at most one tim
 samples.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,13 +12,18 @@ import numpy as np
 
 from benchmarks.methods import matches, own_version
 from benchmarks.peers.environments import environment
-from benchmarks.peers.hypothesis_tests import ALPHA, TESTS
+from benchmarks.peers.hypothesis_tests import ALPHA, DRAWS, TESTS
 from benchmarks.peers.processes import Limits, run_job
 from benchmarks.store import Store
+from polycal._validation import check_sample
 from polycal.datasets import make_cat_and_dog, make_shifted_subset, make_temperature
+from polycal.inference.redraw import noise_test, question_noise
+from polycal.measures.smooth import smooth_error
+from polycal.sample import ask_subset
 
 KEY = ("case", "strength", "test")
 POWER = 0.8
+ORACLE = "an oracle told the set"
 
 
 @dataclass(frozen=True)
@@ -34,12 +40,18 @@ class Case:
         From strength, number of rows and seed to predictions and labels.
     meaning : str
         What the strength is.
+    wrong : tuple of int
+        The classes whose sum is off, which only an oracle knows.
+    more_rows : tuple of int
+        Numbers of rows of further samples that the audit sees, where it finds nothing in those of the others.
     """
 
     name: str
     strengths: tuple
     draw: Callable
     meaning: str
+    wrong: tuple = ()
+    more_rows: tuple = ()
 
 
 def _cat_and_dog(strength, n, seed):
@@ -74,12 +86,15 @@ CASES = (
         (0, 0.05, 0.1, 0.15, 0.2),
         _cat_and_dog,
         "gap of the pair where there is one",
+        wrong=(0, 1),
     ),
     Case(
         "cat and dog, 40 breeds",
         (0, 0.05, 0.1, 0.15, 0.2),
         _cat_and_dog_breeds,
         "gap of twenty classes together where there is one",
+        wrong=tuple(range(20)),
+        more_rows=(4000, 8000),
     ),
     Case(
         "half of 10 classes",
@@ -111,8 +126,39 @@ def main(options):
                 for row in power_curve(case, name, tried(place.python, name, test, arrays, limits)):
                     store.add({"n": n, **row})
                     print(describe(row), flush=True)
+    if not options.quick and not options.methods:
+        for row in beyond_the_tests(repeats, store, limits, options):
+            store.add(row)
+            print(describe(row), flush=True)
     store.compact()
     return missing
+
+
+def beyond_the_tests(repeats, store, limits, options):
+    """What an oracle would find that knows the wrong set, and from how many rows on the audit does."""
+    python = environment("polycal", create=False).python
+    for case in CASES:
+        if case.wrong and (options.force or store.find(case=case.name, strength=0, test=ORACLE) is None):
+            result = {"status": "ok", "seconds": 0.0, "p_values": []}
+            start = time.perf_counter()
+            for seed in range(repeats):
+                drawn = (case.draw(strength, 2000, seed) for strength in case.strengths)
+                result["p_values"] += [told(*one, case.wrong, seed) for one in drawn]
+            result["seconds"] = (time.perf_counter() - start) / len(result["p_values"])
+            yield from ({"n": 2000, **row} for row in power_curve(case, ORACLE, result))
+        for n in case.more_rows:
+            name = f"polycal audit, {n:,} rows"
+            if options.force or store.find(case=case.name, strength=0, test=name) is None:
+                test = TESTS["polycal audit"]
+                result = tried(python, "polycal audit", test, samples(case, n, min(repeats, 40)), limits)
+                yield from ({"n": n, **row} for row in power_curve(case, name, result))
+
+
+def told(proba, labels, wrong, seed):
+    """The p-value of the smooth error of a set that was told."""
+    question = ask_subset(check_sample(labels, proba), np.array(wrong))
+    noise = question_noise(question, smooth_error(question))
+    return noise_test(noise, DRAWS, np.random.SeedSequence(seed))[1]
 
 
 def wanted(patterns):

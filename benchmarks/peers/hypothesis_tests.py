@@ -49,7 +49,9 @@ def register(name, package, looks_at, environment="main"):
 # polycal
 
 
-@register("polycal audit", "polycal", "everything: searched on one half, proven on the other", "polycal")
+@register(
+    "polycal audit", "polycal", "everything: fixed questions by all rows, searches by two halves", "polycal"
+)
 def _(proba, labels):
     from polycal import audit
 

@@ -211,6 +211,7 @@ def _judge_all(
 
     # The same halves for all methods: parted by the predictions as they came.
     halves = split_rows(rest, (0.5, 0.5), seed)
+    level = alpha / max(len(calibrators), 1)
     with progress_bar("comparing", len(calibrators), progress) as advance:
         for name, calibrator in calibrators.items():
             start = time.perf_counter()
@@ -221,7 +222,7 @@ def _judge_all(
             after = check_sample(
                 rest.labels, proba, sample_weight=rest.sample_weight, class_names=rest.class_names
             )
-            yield {"name": name, **_judge(after, halves, alpha, seed), **times}
+            yield {"name": name, **_judge(after, halves, level, seed), **times}
             advance()
 
 
