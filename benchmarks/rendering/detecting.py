@@ -12,8 +12,8 @@ INTRODUCTION = (
     "How often each test rejects at level 5 %. In the column 0 predictions are calibrated, and a valid test rejects at "
     "most 5 %. *Found from*: the strength rejected four times in five, by interpolation. *Samples*: of each "
     "strength, as many as there was time for; with few of them the shares are coarse. What looks at single "
-    "classes or at the most likely one is blind to the first case by construction. The oracle is told which classes are off and tests their sum on all "
-    "rows: no search can do better."
+    "classes or at the most likely one is blind to the first case by construction. The oracle is told which "
+    "classes are off, and tests their sum on all rows: no search can do better."
 )
 
 
