@@ -10,7 +10,7 @@ import numpy as np
 
 from polycal._threads import thread_budget
 from polycal._typing import Ints
-from polycal.auditing.questions import FOUND_SHARE
+from polycal.auditing.questions import FOUND_SHARE, WHOLE_SHARE
 from polycal.auditing.result import Finding, QuestionError
 from polycal.families.auditor import Auditor, NotionAuditor
 from polycal.families.kernel import KernelAuditor
@@ -26,9 +26,6 @@ from polycal.sample import Sample, ask_confidence, split_rows
 # Fewer rows than this on either side prove nothing.
 MIN_ROWS = 10
 _POWER = 0.8
-# Of the level of a finding with a test by all rows, what that test gets. The certificate is for errors so large that
-# they are shown at any level.
-_WHOLE_SHARE = 0.9
 
 Halves = tuple[Ints, Ints] | None
 
@@ -54,7 +51,7 @@ def find_all(
     alpha: float,
     seed: int,
     n_jobs: int | None,
-    n_tests: int | None = None,
+    n_groups: int = 0,
 ) -> tuple[Finding, ...]:
     """One finding per auditor of a sample that is held, before tests are corrected for one another."""
     if halves is None:
@@ -67,7 +64,7 @@ def find_all(
         for witness in found.values()
     ]
     noises = {name: partial(whole_noise, auditor, sample, seed) for name, auditor in auditors.items()}
-    return findings_of(found, judged, noises, alpha, seed, n_tests or len(auditors))
+    return findings_of(found, judged, noises, alpha, seed, n_groups)
 
 
 def found_level(alpha: float, n_findings: int) -> float:
@@ -88,20 +85,32 @@ def findings_of(
     noises: Mapping[str, Callable[[], Noise | None]],
     alpha: float,
     seed: int,
-    n_tests: int,
+    n_groups: int,
 ) -> tuple[Finding, ...]:
-    """Findings with their own p-values."""
+    """Findings, before tests are corrected for one another."""
     seeds = np.random.SeedSequence(seed).spawn(len(found))
+    level = found_level(alpha, len(judged))
+    n_draws = draws_wanted(len(found) + n_groups, WHOLE_SHARE * alpha)
+
+    def whole(
+        certificate: Certificate, noise: Callable[[], Noise | None], own: np.random.SeedSequence
+    ) -> float | None:
+        # What the certificate shows needs no other test.
+        if certificate.p_value <= level:
+            return 1.0
+        drawn = noise()
+        return None if drawn is None else noise_test(drawn, n_draws, own)[1]
+
     return tuple(
         Finding(
             source=source,
             witness=witness,
             certificate=certificate,
-            p_value=_p_value(certificate.p_value, noises[source], alpha, n_tests, own_seed),
+            whole_p_value=whole(certificate, noises[source], own_seed),
             adjusted_p_value=1.0,
             significant=False,
             reading=reading,
-            detectable=detectable(certificate, alpha / n_tests),
+            detectable=detectable(certificate, level),
         )
         for (source, witness), (certificate, reading), own_seed in zip(
             found.items(), judged, seeds, strict=True
@@ -127,39 +136,35 @@ def whole_noise(auditor: Auditor, sample: Sample, seed: int) -> Noise | None:
     return None
 
 
-def _p_value(
-    held_out: float,
-    noise: Callable[[], Noise | None],
-    alpha: float,
-    n_tests: int,
-    seed: np.random.SeedSequence,
-) -> float:
-    """A p-value from the certificate's and, where it alone shows nothing, a test by all rows."""
-    corrected = held_out / (1.0 - _WHOLE_SHARE)
-    if corrected * n_tests <= alpha:
-        return corrected
-    whole = noise()
-    if whole is None:
-        return held_out
-    _, p_value = noise_test(whole, draws_wanted(n_tests, alpha), seed)
-    return min(corrected, p_value / _WHOLE_SHARE, 1.0)
-
-
 def corrected(
     findings: Sequence[Finding], groups: Sequence[QuestionError], alpha: float
 ) -> tuple[tuple[Finding, ...], tuple[QuestionError, ...]]:
-    """All tests of an audit, corrected for one another by Holm; findings with the largest proven error first."""
-    tested = [group.p_value for group in groups if group.p_value is not None]
-    adjusted = holm([*(finding.p_value for finding in findings), *tested])
-    of_groups = iter(adjusted[len(findings) :])
+    """All tests of an audit, corrected for one another; findings that are significant first, the largest error first.
+
+    Holm's correction is over the certificates, and over the tests by all rows; if there are both, with half of alpha.
+    """
+    by_rows = [f.whole_p_value for f in findings] + [g.p_value for g in groups]
+    known = [p_value for p_value in by_rows if p_value is not None]
+    whole = iter(_shared(holm(known), 1.0 if not findings else WHOLE_SHARE))
+    of_rows = [None if p_value is None else next(whole) for p_value in by_rows]
+    held_out = _shared(holm([f.certificate.p_value for f in findings]), 1.0 - WHOLE_SHARE if known else 1.0)
     judged = [
-        replace(finding, adjusted_p_value=p_value, significant=p_value <= alpha)
-        for finding, p_value in zip(findings, adjusted[: len(findings)], strict=True)
+        _judged(finding, min(p for p in pair if p is not None), alpha)
+        for finding, *pair in zip(findings, held_out, of_rows[: len(findings)], strict=True)
     ]
-    ranked = sorted(judged, key=lambda f: (-f.certificate.lower_bound, f.adjusted_p_value))
+    ranked = sorted(judged, key=lambda f: (not f.significant, -f.certificate.lower_bound, f.adjusted_p_value))
     return tuple(ranked), tuple(
-        group if group.p_value is None else replace(group, p_value=next(of_groups)) for group in groups
+        replace(group, p_value=p_value)
+        for group, p_value in zip(groups, of_rows[len(findings) :], strict=True)
     )
+
+
+def _shared(p_values: Sequence[float], share: float) -> list[float]:
+    return [min(p_value / share, 1.0) for p_value in p_values]
+
+
+def _judged(finding: Finding, p_value: float, alpha: float) -> Finding:
+    return replace(finding, adjusted_p_value=p_value, significant=p_value <= alpha)
 
 
 def detectable(certificate: Certificate, level: float) -> float:

@@ -21,6 +21,9 @@ from polycal.sample import Question, Sample, ask_confidence, ask_subset, likely_
 # Of an audit's alpha: what the lower bounds of findings may fail with, and what the bounds of questions may, of those
 # named and of the classes, from below and from above. They add up to 1: everything an audit shows holds together.
 FOUND_SHARE, NAMED_SHARES, CLASS_SHARES = 0.5, (0.05, 0.35), (0.05, 0.05)
+# Of the same alpha for all tests, what those by all rows get. Certificates get the rest, as their lower bounds do: an
+# error with a positive bound is significant.
+WHOLE_SHARE = 0.5
 CONFIDENCE = "confidence"
 # Rows redrawn for each group, at most.
 _DRAW_BUDGET = 80_000_000
@@ -95,7 +98,7 @@ def group_noises(
 def judged_groups(
     errors: Sequence[QuestionError],
     noises: Sequence[Noise | None],
-    n_tests: int,
+    n_auditors: int,
     alpha: float,
     seed: int,
     n_jobs: int | None,
@@ -103,10 +106,12 @@ def judged_groups(
 ) -> tuple[QuestionError, ...]:
     """The groups with their noise floors and p-values, the latter before any correction.
 
-    ``n_tests`` of the audit are corrected for one another: the smallest p-value that draws can give must stand that.
+    They are corrected for one another, and for the tests of the auditors: the smallest p-value that draws can give must
+    stand that.
     """
-    n_draws = int(np.clip(_DRAW_BUDGET // n_rows, FEWEST_DRAWS, draws_wanted(n_tests, alpha)))
     known = [noise for noise in noises if noise is not None]
+    n_tests, level = n_auditors + len(known), WHOLE_SHARE * alpha if n_auditors else alpha
+    n_draws = int(np.clip(_DRAW_BUDGET // n_rows, FEWEST_DRAWS, draws_wanted(n_tests, level)))
     seeds = np.random.SeedSequence(seed).spawn(len(known))
     tests = map_threads(
         lambda task: noise_test(task[0], n_draws, task[1]), list(zip(known, seeds, strict=True)), n_jobs
@@ -117,7 +122,7 @@ def judged_groups(
         if noise is None:
             return error
         floor, p_value = next(results)
-        smallest = min(n_tests / (1 + n_draws), 1.0)
+        smallest = min(n_tests / (1 + n_draws) * alpha / level, 1.0)
         return replace(error, noise_floor=floor, p_value=p_value, smallest_p_value=smallest)
 
     return tuple(tested(error, noise) for error, noise in zip(errors, noises, strict=True))

@@ -160,11 +160,11 @@ class Finding:
         The weight function.
     certificate : Certificate
         Its correlation with the residual on rows that the search never saw.
-    p_value : float
-        Of the hypothesis that predictions are calibrated: the certificate's, or for confidence and the kernel one that
-        a test by all rows has improved.
+    whole_p_value : float or None
+        Of the hypothesis that predictions are calibrated, by all rows: for confidence and the kernel, which look at
+        something that nobody needs to search for. 1 if the certificate needs no help; None if there is no such test.
     adjusted_p_value : float
-        The same after Holm's correction for all tests of the audit.
+        The smaller one of the certificate's and of `whole_p_value`, after correction for all tests of the audit.
     significant : bool
         Whether the adjusted p-value is at most the audit's alpha.
     reading : Reading
@@ -176,7 +176,7 @@ class Finding:
     source: str
     witness: Witness
     certificate: Certificate
-    p_value: float
+    whole_p_value: float | None
     adjusted_p_value: float
     significant: bool
     reading: Reading
@@ -205,7 +205,8 @@ class Finding:
             "subset": list(self.witness.subset) if isinstance(self.witness, SubsetWitness) else None,
             "estimate": self.certificate.estimate,
             "lower_bound": self.certificate.lower_bound,
-            "p_value": self.p_value,
+            "p_value": self.certificate.p_value,
+            "whole_p_value": self.whole_p_value,
             "adjusted_p_value": self.adjusted_p_value,
             "significant": self.significant,
             "detectable": self.detectable,
@@ -236,7 +237,7 @@ class Audit:
     errors : tuple of MeasuredError
         The notions measured, on all rows.
     findings : tuple of Finding
-        Witnesses judged on held-out rows, the largest proven error first.
+        Witnesses judged on held-out rows, the significant ones first, and of these the largest proven error.
     classes : tuple of QuestionError
         Every class as a question, worst first; of lists with more than 1,000 classes those that matter most.
     groups : tuple of QuestionError

@@ -44,11 +44,6 @@ class Plan:
     seed: int
     n_jobs: int | None
 
-    @property
-    def n_tests(self) -> int:
-        """How many tests are corrected for one another."""
-        return len(self.auditors) + len(self.groups)
-
 
 class Measured(NamedTuple):
     """What is known of all rows before anything is searched."""
@@ -123,7 +118,7 @@ class HeldRows(Rows):
             classes=class_errors(sample, plan.n_jobs, plan.alpha),
             confidence=confidence,
             groups=judged_groups(
-                groups, noises, plan.n_tests, plan.alpha, plan.seed, plan.n_jobs, sample.n_samples
+                groups, noises, len(plan.auditors), plan.alpha, plan.seed, plan.n_jobs, sample.n_samples
             ),
         )
 
@@ -131,7 +126,7 @@ class HeldRows(Rows):
         """Search on one half, judge on the other."""
         plan = self.plan
         return find_all(
-            plan.auditors, self.sample, self.halves, plan.alpha, plan.seed, plan.n_jobs, plan.n_tests
+            plan.auditors, self.sample, self.halves, plan.alpha, plan.seed, plan.n_jobs, len(plan.groups)
         )
 
     def errors(self) -> tuple[MeasuredError, ...]:

@@ -122,7 +122,7 @@ class StreamedRows(Rows):
         readings = [state.finish() for state in self._judged.readings.values()]
         judged = list(map(Judged, certificates, readings))
         noises = {name: partial(self._noise, auditor) for name, auditor in plan.auditors.items()}
-        return findings_of(found, judged, noises, plan.alpha, plan.seed, plan.n_tests)
+        return findings_of(found, judged, noises, plan.alpha, plan.seed, len(plan.groups))
 
     def _noise(self, auditor: Auditor) -> Noise | None:
         """A test by all rows; the kernel has none, for half of so many rows shows nearly as much."""
@@ -331,7 +331,7 @@ class StreamedRows(Rows):
             for name, error in zip(plan.groups, errors, strict=True)
         ]
         noises = [None if one is None else Noise(one.error(), one.draw) for one in cells]
-        return judged_groups(errors, noises, plan.n_tests, plan.alpha, plan.seed, plan.n_jobs, n_rows=1)
+        return judged_groups(errors, noises, len(plan.auditors), plan.alpha, plan.seed, plan.n_jobs, n_rows=1)
 
     def _question(self, name: str, members: Ints, summary: QuestionSummary) -> QuestionError:
         return QuestionError(
