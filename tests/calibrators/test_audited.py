@@ -31,6 +31,12 @@ from polycal.calibrators.audited.rounds import (
     multiplicative,
     started_parts,
 )
+from polycal.calibrators.audited.sharpness import (
+    SharpnessFirst,
+    SharpnessWitness,
+    is_temperature,
+    sharpness_witness,
+)
 from polycal.calibrators.base import Calibrator, counted_rows
 from polycal.families.auditor import Auditor
 from polycal.families.defaults import NOTIONS
@@ -70,7 +76,8 @@ DATA = {"notion canonical": COARSE}
 
 
 def audited(auditor=None, **parameters):
-    return AuditedCalibrator(pc.SubsetAuditor() if auditor is None else auditor, **parameters)
+    auditor = pc.SubsetAuditor() if auditor is None else auditor
+    return AuditedCalibrator(auditor, **{"max_rounds": 10} | parameters)
 
 
 def weights_at(proba, seed=0):
@@ -119,36 +126,51 @@ def test_a_line_knows_the_loss_of_its_lemma(name):
 @pytest.mark.parametrize("name", UPDATES)
 def test_steps_are_doubled_while_that_helps_and_never_far(name):
     line, step = found_line(name)
-    doubled = line.doubled(step / 16)
+    doubled = line.doubled(step / 16, 0.25)
     assert doubled / step * 16 in 2.0 ** np.arange(1, 20)
     assert 0.125 < doubled <= 0.25 or line.loss(2 * doubled) >= line.loss(doubled)
     assert line.loss(doubled) < line.loss(step / 16)
-    assert line.doubled(0.2) == 0.2
+    assert line.doubled(0.2, 0.25) == 0.2
 
 
 @pytest.mark.parametrize("name", UPDATES)
 def test_steps_are_halved_until_the_loss_falls(name):
     line, step = found_line(name)
-    assert line.halvings(step) == 0
+    assert line.halvings(step, 0.0) == 0
     # Far beyond the best step, the loss is larger than it was.
-    halvings = line.halvings(2.0**20 * step)
+    halvings = line.halvings(2.0**20 * step, 0.0)
     assert 0 < halvings <= 20
     assert line.loss(2.0 ** (20 - halvings) * step) < line.loss(0.0)
     assert line.loss(2.0 ** (21 - halvings) * step) >= line.loss(0.0)
     backwards = Line(line.update, line.sample, -line.weights)
-    assert backwards.halvings(step) is None
+    assert backwards.halvings(step, 0.0) is None
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.9, 1.0, 1.7, 3.0, 100.0])
+@pytest.mark.parametrize("name", UPDATES)
+def test_every_first_step_gains_what_the_tolerance_promises(name, factor):
+    line, step = found_line(name)
+    update, beta = line.update, step * line.update.size
+    tolerance = 0.999 * beta * min(factor, 1.0)
+    halvings = line.halvings(factor * step, tolerance)
+    assert halvings <= max(0, np.ceil(np.log2(factor)))
+    gain = line.loss(0.0) - line.loss(factor * step / 2**halvings)
+    assert gain > 0.75 * update.gain * tolerance**2
 
 
 def test_the_first_step_is_by_rows_that_were_never_searched():
     sample = check_sample(LABELS, PROBA)
     witness = CONFIDENCE.find(sample)
     fresh, sure = check_sample(NEW_LABELS, NEW), check_sample(NEW.argmax(axis=1), NEW)
-    step = first_step(multiplicative(), witness, Parts(sample, fresh, fresh))
+    step = first_step(multiplicative(), witness, Parts(sample, fresh, fresh), 0.0)
     assert step in witness.correlation(fresh) * 2.0 ** np.arange(10)
     # Where those show no gain, the searched rows say how long a step could be.
     assert witness.correlation(sure) < 0
-    step = first_step(multiplicative(), witness, Parts(sample, sure, fresh))
-    assert step == pytest.approx(witness.correlation(sample))
+    for measure in (sure, fresh.take(slice(0))):
+        step = first_step(multiplicative(), witness, Parts(sample, measure, fresh), 0.0)
+        assert step == pytest.approx(witness.correlation(sample))
+        assert first_step(multiplicative(), witness, Parts(sample, measure, fresh), 1.5) == 1.5
+    assert first_step(additive(0.0, 3), witness, Parts(sample, fresh, fresh), 1.5) == 0.5
 
 
 def test_what_is_kept_keeps_every_class_possible():
@@ -190,29 +212,6 @@ def test_lemma_in_logits_the_log_loss_falls_by_half_of_beta_squared(sample, seed
     assert log_loss(proba, labels) - log_loss(moved, labels) >= beta**2 / 2 - 1e-9
 
 
-@pytest.mark.parametrize("beta", [0.1, 0.03])
-def test_lemma_few_rounds_reach_the_level(beta):
-    # Predictions of the wrong classes: the error is large, and it takes many rounds.
-    k, notion = 3, pc.Classwise(smooth=True)
-    proba, labels, _ = tempered(3.0, n=6000, k=k)
-    new, new_labels, _ = tempered(3.0, n=6000, k=k, seed=1)
-    proba, new = np.roll(proba, 1, axis=1), np.roll(new, 1, axis=1)
-    limit = int(2 * k / beta**2)
-    fitted = audited(
-        pc.NotionAuditor(notion), update="additive", keep=0.0, tolerance=beta, max_rounds=limit + 1
-    ).fit(proba, labels)
-    *accepted, last = fitted.rounds_
-    assert fitted.stopped_because_ == NOTHING_PROVED
-    assert 0 < len(accepted) <= limit
-    assert all(r.lower_bound > beta and r.loss_after < r.loss_before for r in accepted)
-    assert last.lower_bound <= beta
-    # The auditor finds what exceeds alpha, which is beta and what its rows may hide.
-    out = fitted.predict_proba(new)
-    assert pc.calibration_error(new_labels, new, notion) > 0.3
-    assert pc.calibration_error(new_labels, out, notion) <= beta + 0.03
-    assert squared_loss(out, new_labels) < squared_loss(new, new_labels)
-
-
 # Rounds
 
 
@@ -224,7 +223,7 @@ def test_lemma_few_rounds_reach_the_level(beta):
 )
 def test_the_loss_on_held_out_rows_never_rises(sample, update, alpha):
     labels, proba, weight = sample
-    calibrator = audited(update=update, alpha=alpha).fit(proba, labels, sample_weight=weight)
+    calibrator = audited(CONFIDENCE, update=update, alpha=alpha).fit(proba, labels, sample_weight=weight)
     rounds = calibrator.rounds_
     assert all(r.accepted for r in rounds[:-1])
     assert all(r.loss_after < r.loss_before for r in rounds if r.accepted)
@@ -253,7 +252,9 @@ def test_the_loss_on_held_out_rows_never_rises(sample, update, alpha):
 )
 def test_no_run_stops_at_a_proved_error(sample, update, seed):
     labels, proba, weight = sample
-    fitted = audited(update=update, alpha=0.9, random_state=seed).fit(proba, labels, sample_weight=weight)
+    fitted = audited(CONFIDENCE, update=update, alpha=0.9, random_state=seed).fit(
+        proba, labels, sample_weight=weight
+    )
     proved = [r.lower_bound > 0 for r in fitted.rounds_]
     assert [r.accepted for r in fitted.rounds_] == proved
     assert fitted.stopped_because_ in {NOTHING_PROVED, ALL_ROUNDS, "fewer than 20 rows"}
@@ -283,7 +284,7 @@ def test_one_round_by_hand():
     parts = by_hand_parts()
     found, program, halvings = audit_round(CONFIDENCE, additive(0.0, 3), parts, Judge(0.05, 0.0), 3)
     witness = CONFIDENCE.find(parts.search)
-    step = first_step(additive(0.0, 3), witness, parts)
+    step = first_step(additive(0.0, 3), witness, parts, 0.0)
     moved = [project(p + step * w) for p, w in zip(NEW, witness(NEW), strict=True)]
     np.testing.assert_allclose(apply_program(program, parts.held_out).proba, moved, atol=1e-12)
     certificate = pc.certify(witness, NEW_LABELS, NEW, random_state=3)
@@ -316,6 +317,117 @@ def test_levels_of_all_sequences_of_rounds_add_up_to_alpha():
         judge = judge.after(n_rounds, 0)
     assert 0.9 * 0.05 <= judge.level < 0.05
     assert judge.tolerance == 0.1
+
+
+class Watched(Auditor):
+    """Remembers the rows it was given, by their weights."""
+
+    def __init__(self):
+        self.seen = []
+
+    def find(self, sample):
+        self.seen.append(set(sample.sample_weight.tolist()))
+        return CONFIDENCE.find(sample)
+
+
+def test_rows_that_measure_are_never_searched():
+    auditor, weight = Watched(), np.linspace(0.9, 1.1, 900)
+    fitted = audited(auditor).fit(PROBA, LABELS, sample_weight=weight)
+    assert len(fitted.rounds_) == len(auditor.seen) > 3
+    assert len(set.union(*auditor.seen)) == len(auditor.seen[0]) == 480
+
+
+# The default, run to its end
+
+
+def test_a_temperature_is_repaired_nearly_as_well_as_by_temperature_scaling():
+    for seed in range(3):
+        proba, labels, _ = tempered(2.5, n=2400, k=6, seed=seed)
+        new, new_labels, _ = tempered(2.5, n=20_000, k=6, seed=seed + 100)
+        ours, theirs = (
+            pc.brier_score(new_labels, calibrator.fit(proba, labels).predict_proba(new))
+            for calibrator in (AuditedCalibrator(), pc.TemperatureScaling())
+        )
+        assert pc.brier_score(new_labels, new) > theirs + 0.05
+        assert ours < theirs + 0.005
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [1.5, 2.5, 4.0])
+@pytest.mark.parametrize("k", [3, 6, 12])
+def test_no_default_run_ends_on_a_proved_error(temperature, k):
+    for seed in range(3):
+        proba, labels, _ = tempered(temperature, n=2400, k=k, seed=seed)
+        fitted = AuditedCalibrator().fit(proba, labels)
+        *accepted, last = fitted.rounds_
+        assert fitted.used_ == "audited"
+        assert fitted.stopped_because_ == NOTHING_PROVED
+        assert last.lower_bound <= fitted.tolerance
+        assert all(r.lower_bound > fitted.tolerance and r.loss_after < r.loss_before for r in accepted)
+
+
+@pytest.mark.slow
+def test_calibrated_predictions_stay_as_they_are_in_95_of_100_default_runs():
+    used = []
+    for seed in range(200):
+        proba, labels, _ = tempered(1.0, n=100, k=3, seed=seed)
+        fitted = AuditedCalibrator(random_state=seed).fit(proba, labels)
+        used.append(fitted.used_)
+        assert fitted.stopped_because_ == NOTHING_PROVED
+    assert used.count("identity") >= 190
+
+
+# Sharpness
+
+
+@settings(max_examples=30, deadline=None)
+@given(samples(), st.sampled_from([-3.0, -0.1, 0.4]))
+def test_a_sharpness_witness_is_what_it_says(sample, slope):
+    _, proba, _ = sample
+    witness = SharpnessWitness(slope, proba.shape[1])
+    expected = np.clip(slope * np.log(proba.shape[1] * np.maximum(proba, FLOOR)), -1, 1)
+    np.testing.assert_allclose(witness.evaluate(proba), expected, atol=1e-12)
+    assert ("too sure" in witness.describe()) == (slope < 0)
+
+
+def test_a_step_along_sharpness_is_a_temperature():
+    sample = check_sample(LABELS, PROBA)
+    witness = sharpness_witness(sample)
+    assert witness.slope < 0
+    inside = np.abs(np.log(3 * PROBA)).max(axis=1) <= 1 / abs(witness.slope)
+    assert inside.mean() > 0.8
+    moved = multiplicative().moved(PROBA, witness.evaluate(PROBA), witness.longest_step)
+    expected = PROBA**0.25 / (PROBA**0.25).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(moved[inside], expected[inside], atol=1e-12)
+
+
+def test_only_temperatures_are_taken_for_temperatures():
+    nearly = check_sample(LABELS, PROBA)
+    assert is_temperature(sharpness_witness(nearly), nearly)
+    # Wrong classes are too sure as well, and flattening would hide that they are wrong.
+    rolled = check_sample(LABELS, np.roll(PROBA, 1, axis=1))
+    assert sharpness_witness(rolled).slope < 0
+    assert not is_temperature(sharpness_witness(rolled), rolled)
+    flat_proba, flat_labels, _ = tempered(0.4, n=900, k=3)
+    flat = check_sample(flat_labels, flat_proba)
+    assert sharpness_witness(flat).slope > 0
+    assert is_temperature(sharpness_witness(flat), flat)
+    even = check_sample([0, 1, 2], np.full((3, 3), 1 / 3))
+    assert np.isfinite(sharpness_witness(even).slope)
+
+
+def test_sharpness_comes_first_where_it_is_seen():
+    then = CONFIDENCE
+    sample = check_sample(LABELS, PROBA)
+    calm_proba, calm_labels, _ = tempered(1.0, n=900, k=3)
+    assert isinstance(SharpnessFirst(then).find(sample), SharpnessWitness)
+    for auditor, rows in (
+        (SharpnessFirst(then, tolerance=0.3), sample),
+        (SharpnessFirst(then), check_sample(calm_labels, calm_proba)),
+        (SharpnessFirst(then), check_sample(LABELS, np.roll(PROBA, 1, axis=1))),
+        (SharpnessFirst(then), sample.take(slice(1))),
+    ):
+        assert auditor.find(rows).describe() == then.find(rows).describe()
 
 
 def test_what_is_found_is_mended():

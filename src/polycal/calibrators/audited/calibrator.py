@@ -17,9 +17,10 @@ from polycal.calibrators.audited.rounds import (
     multiplicative,
     started_parts,
 )
+from polycal.calibrators.audited.sharpness import SharpnessFirst
 from polycal.calibrators.base import Calibrator, counted_rows
 from polycal.families.auditor import Auditor
-from polycal.families.projected import ProjectionAuditor
+from polycal.families.defaults import AutoAuditor
 from polycal.sample import Sample, split_rows
 from polycal.steps import Program
 
@@ -38,8 +39,8 @@ class AuditedCalibrator(Calibrator):
     Parameters
     ----------
     auditor : Auditor, optional
-        How to look for a witness. By default `ProjectionAuditor`: its witnesses are smooth, so that small steps along
-        them never merge different predictions.
+        How to look for a witness. By default `AutoAuditor`; for multiplicative updates, which can change a temperature,
+        only after all predictions are neither too sure nor not sure enough, as far as is seen.
     start : Calibrator, optional
         Applied first; the rounds repair what it leaves. By default nothing.
     update : {"multiplicative", "additive"}
@@ -96,20 +97,29 @@ class AuditedCalibrator(Calibrator):
 
     *Rows.* They are parted once: held-out rows, and of the others four fifths to search and one fifth to measure what
     was found. A round passes if the lower confidence bound of its witness on the held-out rows exceeds `tolerance`. Its
-    step is the lemma's, for the correlation on the rows that measure, which no search has seen, or a longer one if the
-    loss on these rows falls further; it is halved while it would raise the loss on the held-out rows. Halving ends: the
-    lemma holds for these rows as for any distribution, and their correlation is positive, as its bound is. So no round
-    stops at a proved error, and the lemma's loss on the held-out rows falls in every round.
+    step is the lemma's, for the correlation on the rows that measure, which no search has seen, and no shorter than
+    the lemma's for `tolerance`; it is doubled while that lowers the loss on these rows (up to 0.25, or a temperature of
+    4). Then it is halved until the loss on the held-out rows falls by :math:`\tfrac34\beta^2/k` (in logits,
+    :math:`\tfrac38\beta^2`) with :math:`\beta` the tolerance. Halving ends: the lemma holds for these rows as for any
+    distribution, and their correlation is above the tolerance, as its lower bound is. So no run stops at a proved
+    error before `max_rounds`, and with additive updates no run has more than :math:`\tfrac83 k/\beta^2` rounds (twice
+    as many with ``keep=0.5``).
 
     *Validity.* Given the other rows, the held-out rows decide how many rounds there are and how often each step is
     halved, nothing else. The first round has level alpha. Round t leaves to the next the share :math:`1 - 1/(t+9)^2` of
     its level if its step was not halved, and :math:`2^{-j}/(t+9)^2` if it was halved j times. These shares add up to 1,
     so the levels of the first rounds without a real error, over all sequences possible, add up to alpha at most. Hence
     with probability at least ``1 - alpha`` (over the rows and the seed that parts them) every round accepted acted on a
-    real error, and calibrated predictions are left alone. Steps are hardly ever halved, and without that at least
-    ``0.9 * alpha`` is left for every round. Two things are no tests: that nothing more was proved does not mean that
-    nothing is left, as searches learn ever less from the same rows; and the losses after each round flatter a little,
-    since the steps were halved by them.
+    correlation above `tolerance`, and calibrated predictions are left alone. Steps are seldom halved, and without that
+    at least ``0.9 * alpha`` is left for every round. Three things are no tests: that nothing more was proved does not
+    mean that nothing is left, as searches learn ever less from the same rows; the losses after each round flatter a
+    little, since the steps were halved by them; and the loss on new rows falls in expectation only for steps below
+    twice the lemma's, which the rows that measure estimate.
+
+    *Default auditor.* A temperature has one parameter, and a step along :math:`\pm\log p` repairs it as a whole;
+    along clipped witnesses of large families the same repair takes many steps and stays coarse. So as long as a third
+    of the rows to search shows, at level 0.01, that all predictions are too sure (for temperatures up to 8) or not
+    sure enough, by more than `tolerance`, that is the witness; else `AutoAuditor` is asked.
 
     *Start.* An auditor would see the rows that `start` was fitted on as better than they are. So the rows to learn from
     get the predictions of fits on other folds of them (four folds), and the held-out rows the predictions of a fit on
@@ -184,15 +194,12 @@ class AuditedCalibrator(Calibrator):
         return tuple(AuditRound.from_numbers(numbers, question) for numbers, question in pairs)
 
     def _fit(self, sample: Sample) -> Program:
-        auditor, start, update = (
-            self._check_auditor(),
-            self._check_start(),
-            self._make_update(sample.n_classes),
-        )
         judge = Judge(check_level(self.alpha), check_real(self.tolerance, "tolerance", low=0.0, high=2.0))
         share = check_real(self.holdout, "holdout", low=0.05, high=0.95)
         seed = check_integer(self.random_state, "random_state", minimum=0)
         seeds = range(seed, seed + check_integer(self.max_rounds, "max_rounds", minimum=0))
+        auditor, start = self._check_auditor(judge.tolerance, seed), self._check_start()
+        update = self._make_update(sample.n_classes)
         sample = counted_rows(sample)
         rounds: list[AuditRound] = []
         program: Program = ()
@@ -207,9 +214,10 @@ class AuditedCalibrator(Calibrator):
         self.used_ = "audited" if program else "start" if first else "identity"
         return *first, *program
 
-    def _check_auditor(self) -> Auditor:
+    def _check_auditor(self, tolerance: float, seed: int) -> Auditor:
         if self.auditor is None:
-            return ProjectionAuditor(random_state=check_integer(self.random_state, "random_state", minimum=0))
+            auditor = AutoAuditor(random_state=seed)
+            return auditor if self.update == "additive" else SharpnessFirst(auditor, tolerance, seed)
         if not isinstance(self.auditor, Auditor):
             raise TypeError(
                 f"auditor must be an auditor such as polycal.SubsetAuditor(); got {self.auditor!r}."

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from polycal._typing import Float64s, Floats, Ints
+from polycal.calibrators.audited.sharpness import SharpnessWitness
 from polycal.calibrators.base import Calibrator
 from polycal.calibrators.loss import Scores, proba_scores
 from polycal.families.auditor import Auditor
@@ -17,6 +18,8 @@ from polycal.steps import Affine, Log, Program, Project, Softmax, Sum, run
 
 # Of the rows to learn from: those that every search uses, and those that only measure its witnesses.
 _SHARES = (4, 1)
+# Of the gain that the lemma promises for the tolerance: what a round has to reach.
+_SHARE = 0.75
 # A smaller step changes nothing that could be seen.
 _SMALLEST_STEP = 2.0**-40
 # The lemma's step may be longer, a better one may not: long steps merge predictions that were different.
@@ -120,6 +123,8 @@ class Update:
         Into the geometry in which predictions are moved, and out of it.
     loss : callable
         The loss that the lemma speaks of: its slope in the step is minus the witness's correlation, up to a factor.
+    gain : float
+        By the lemma, its step lowers the loss by this times the square of the correlation, at least.
     size : float
         The lemma's step is the correlation divided by this.
     keep : float
@@ -129,6 +134,7 @@ class Update:
     before: Program
     after: Program
     loss: Callable[[Scores], float]
+    gain: float
     size: float = 1.0
     keep: float = 0.0
 
@@ -138,6 +144,11 @@ class Update:
         if self.keep == 0.0:
             return moved
         return (Sum(((*moved, _times(1.0 - self.keep)), (_times(self.keep),))),)
+
+    def longest_step(self, witness: Witness) -> float:
+        """How far a step may go beyond the lemma's."""
+        in_logits = bool(self.before)
+        return witness.longest_step if in_logits and isinstance(witness, SharpnessWitness) else _LONG_STEP
 
     def moved(self, proba: Floats, weights: Float64s, step: float) -> Float64s:
         """The predictions after the step, from the values of the witness at them."""
@@ -155,12 +166,13 @@ def additive(keep: float, n_classes: int) -> Update:
 
     The squared loss falls by ``2 <y - p, w>`` per unit of the step, at first. Zeros come out where nothing is kept.
     """
-    return Update((), (Project(),), lambda scores: scores.brier, float(n_classes), keep)
+    gain = (1.0 - keep) / n_classes
+    return Update((), (Project(),), lambda scores: scores.brier, gain, float(n_classes), keep)
 
 
 def multiplicative() -> Update:
     """Along the witness in logits: the log loss falls by ``<y - p, w>`` per unit of the step, at first."""
-    return Update((Log(),), (Softmax(),), lambda scores: scores.log_loss)
+    return Update((Log(),), (Softmax(),), lambda scores: scores.log_loss, 0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,34 +188,39 @@ class Line:
         moved = self.update.moved(self.sample.proba, self.weights, step)
         return self.update.loss(proba_scores(replace(self.sample, proba=moved)))
 
-    def doubled(self, step: float) -> float:
-        """The step, doubled while the loss falls and predictions do not move far."""
+    def doubled(self, step: float, longest: float) -> float:
+        """The step, doubled while the loss falls, up to the longest."""
         best = self.loss(step)
-        while 2.0 * step <= _LONG_STEP and (loss := self.loss(2.0 * step)) < best:
+        while 2.0 * step <= longest and (loss := self.loss(2.0 * step)) < best:
             step, best = 2.0 * step, loss
         return step
 
-    def halvings(self, step: float) -> int | None:
-        """How often to halve the step until it lowers the loss, if ever.
+    def halvings(self, step: float, tolerance: float) -> int | None:
+        """How often to halve the step until the loss falls by three quarters of what the tolerance promises, if ever.
 
-        By the lemma for the distribution that the sample itself is, that happens as soon as the step is below twice the
-        lemma's, if the witness's correlation on the sample is positive.
+        The lemma holds for the distribution that the sample itself is. If the correlation on it is above the tolerance,
+        steps from half of the lemma's to the lemma's have three quarters of its gain, and those from the tolerance's to
+        the lemma's have the gain of the tolerance.
         """
         before, count = self.loss(0.0), 0
+        least = _SHARE * self.update.gain * tolerance**2
         while step >= _SMALLEST_STEP:
-            if self.loss(step) < before:
+            if before - self.loss(step) > least:
                 return count
             step, count = step / 2.0, count + 1
         return None
 
 
-def first_step(update: Update, witness: Witness, parts: Parts) -> float:
-    """The lemma's step, or a better one, by rows that were never searched; by the others if those show no gain."""
-    correlation = witness.correlation(parts.measure)
+def first_step(update: Update, witness: Witness, parts: Parts, tolerance: float) -> float:
+    """The lemma's step, or a better one, by rows that were never searched; by the others if those show no gain.
+
+    It is no shorter than the lemma's for the tolerance.
+    """
+    correlation = witness.correlation(parts.measure) if parts.measure.n_samples else 0.0
     if correlation <= 0.0:
-        return abs(witness.correlation(parts.search)) / update.size
+        return max(abs(witness.correlation(parts.search)), tolerance) / update.size
     line = Line(update, parts.measure, values(witness.to_steps(), parts.measure))
-    return line.doubled(correlation / update.size)
+    return line.doubled(max(correlation, tolerance) / update.size, update.longest_step(witness))
 
 
 def audit_rounds(
@@ -235,8 +252,9 @@ def audit_round(
     weights = witness.to_steps()
     certificate = certify_sample(witness, parts.held_out, judge.level, seed)
     line = Line(update, parts.held_out, values(weights, parts.held_out))
-    step = first_step(update, witness, parts) if certificate.lower_bound > judge.tolerance else 0.0
-    halvings = line.halvings(step)
+    proved = certificate.lower_bound > judge.tolerance
+    step = first_step(update, witness, parts, judge.tolerance) if proved else 0.0
+    halvings = line.halvings(step, judge.tolerance)
     step = 0.0 if halvings is None else step * 2.0**-halvings
     found = AuditRound(
         line.loss(0.0),
