@@ -27,6 +27,6 @@ def squared_loss(proba, labels, weight=None):
     return np.average(total, weights=weight)
 
 
-def log_loss(proba, labels):
-    """The mean of ``-log p_y``."""
-    return np.mean([-np.log(p[y]) for p, y in zip(proba, labels, strict=True)])
+def log_loss(proba, labels, weight=None):
+    """The weighted mean of ``-log p_y``."""
+    return np.average([-np.log(p[y]) for p, y in zip(proba, labels, strict=True)], weights=weight)

@@ -15,6 +15,7 @@ from polycal.hardness import lift_clauses, make_random_xor, required_samples, xo
 from polycal.hardness.xor import interpolate
 from polycal.kernels.kernels import Multinomial, ball_norms, ball_scale
 from polycal.kernels.products import quadratic_forms
+from tests.calibrators.draws import tempered
 
 seeds = st.integers(0, 10**6)
 
@@ -116,6 +117,29 @@ def test_with_the_rows_required_the_sum_over_classes_is_small_enough(degree, alp
     requirement = required_samples(pc.LowDegree(degree), alpha, 4, delta)
     total = deviations(Multinomial(degree), int(requirement), 400, seed=1).sum(axis=1)
     assert np.mean(total <= alpha / 3) >= 1 - delta
+
+
+@pytest.mark.parametrize("beta", [0.1, 0.03])
+def test_an_auditor_recalibrates_in_few_rounds(beta):
+    # lem:audit, by the calibrator itself. Predictions are those of the wrong classes, so that rounds are many.
+    k, notion = 3, pc.Classwise(smooth=True)
+    (proba, labels, _), (new, new_labels, _) = (tempered(3.0, n=6000, k=k, seed=seed) for seed in (0, 1))
+    proba, new = np.roll(proba, 1, axis=1), np.roll(new, 1, axis=1)
+    # Each round lowers the squared loss, which is at most 2, by three quarters of beta^2 / k at least.
+    gain = 0.75 * beta**2 / k
+    calibrator = pc.AuditedCalibrator(
+        pc.NotionAuditor(notion), update="additive", keep=0.0, tolerance=beta, max_rounds=int(2 / gain) + 1
+    ).fit(proba, labels)
+    *accepted, last = calibrator.rounds_
+    assert calibrator.stopped_because_ == "no error above the tolerance was proved"
+    assert len(accepted) > 1
+    assert all(r.lower_bound > beta and r.loss_before - r.loss_after > gain for r in accepted)
+    assert last.lower_bound <= beta
+    # On new rows: nothing above beta is left but what 2,000 rows cannot prove, and the squared loss has fallen.
+    out = calibrator.predict_proba(new)
+    assert pc.calibration_error(new_labels, new, notion) > 0.2
+    assert pc.calibration_error(new_labels, out, notion) < beta + 0.02
+    assert pc.brier_score(new_labels, out) < pc.brier_score(new_labels, new) - len(accepted) * gain
 
 
 @settings(max_examples=50, deadline=None)

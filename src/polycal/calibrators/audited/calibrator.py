@@ -17,6 +17,7 @@ from polycal.calibrators.audited.rounds import (
     multiplicative,
     started_parts,
 )
+from polycal.calibrators.audited.sharpness import SharpnessFirst
 from polycal.calibrators.base import Calibrator, counted_rows
 from polycal.families.auditor import Auditor
 from polycal.families.defaults import AutoAuditor
@@ -25,33 +26,38 @@ from polycal.steps import Program
 
 # With fewer rows nothing could be shown.
 _FEWEST_ROWS = 20
+_TOO_FEW_ROWS = f"fewer than {_FEWEST_ROWS} rows"
 
 
 class AuditedCalibrator(Calibrator):
     r"""Repair what an auditor finds, and prove each finding before acting on it.
 
-    Round by round: look for a witness of miscalibration in the predictions as they are by now, choose how far to move
-    them along it, and judge both on held-out rows. The first round that does not pass is the last. If none passes,
-    predictions stay as they are.
+    Round by round: look for a witness of miscalibration in the predictions as they are by now, prove its error on
+    held-out rows, and move the predictions along it, by a step that lowers the loss there. It ends when nothing more is
+    proved. If nothing is proved at all, predictions stay as they are.
 
     Parameters
     ----------
     auditor : Auditor, optional
-        How to look for a witness. By default `AutoAuditor`.
+        How to look for a witness. By default `AutoAuditor`; for multiplicative updates, which can change a temperature,
+        only after all predictions are neither too sure nor not sure enough, as far as is seen.
     start : Calibrator, optional
         Applied first; the rounds repair what it leaves. By default nothing.
     update : {"multiplicative", "additive"}
-        How a witness w moves a prediction p: :math:`\mathrm{softmax}(\log p + \eta w(p))` keeps every class possible;
-        :math:`\Pi(p + \eta w(p))`, with :math:`\Pi` the nearest point of the simplex, is the paper's.
+        How a witness w moves a prediction p: :math:`\mathrm{softmax}(\log p + \eta w(p))` keeps every class possible
+        and is judged by the log loss; :math:`\Pi(p + \eta w(p))`, with :math:`\Pi` the nearest point of the simplex, is
+        the paper's and is judged by the squared loss.
     keep : float
         For additive updates only: the part of each prediction that stays. As :math:`\Pi` makes zeros, which the log
-        loss does not forgive, the update is :math:`(1 - \mathrm{keep})\,\Pi(p + \eta w(p)) + \mathrm{keep}\,p`. With
-        0, the paper's, only the squared loss is looked at.
+        loss does not forgive, the update is :math:`(1 - \mathrm{keep})\,\Pi(p + \eta w(p)) + \mathrm{keep}\,p`; 0 is
+        the paper's.
     alpha : float
-        Level of the test that each round must pass (not the error that the paper calls :math:`\alpha`).
+        The probability that any round acts on an error that is not there, at most (not what the paper calls
+        :math:`\alpha`).
     tolerance : float
-        The error that may remain: a round must show that its witness's true correlation is larger. This is the
-        :math:`\alpha` of the paper's lemma.
+        The correlation that a witness must be proved to exceed: the :math:`\beta` of the paper's lemma. Its
+        :math:`\alpha`, the error left in the end, is up to the auditor: the largest error of its family in which it may
+        fail to find a witness that can be proved.
     max_rounds : int
         No more rounds than this.
     holdout : float
@@ -65,9 +71,12 @@ class AuditedCalibrator(Calibrator):
     ----------
     used_ : {"audited", "start", "identity"}
         What the map does: rounds that passed (after `start`, if given), `start` alone, or nothing.
+    stopped_because_ : str
+        Why there are no more rounds: no error above the tolerance was proved; `max_rounds` was reached; there are fewer
+        than 20 rows; or no step lowered the loss, which only rounding can bring about.
     rounds_ : tuple of AuditRound
-        What each round found: the squared loss on the held-out rows before and after, the certificate (estimate,
-        lower bound, p-value), the step, the question, and whether it was accepted.
+        What each round found: the loss on the held-out rows before and after, the certificate (estimate, lower
+        bound, p-value), the step, the question, and whether it was accepted.
     round_numbers_ : ndarray of shape (n_rounds, 7)
         The numbers of `rounds_`.
     round_questions_ : ndarray of str, shape (n_rounds,)
@@ -86,18 +95,31 @@ class AuditedCalibrator(Calibrator):
     as the loss is convex. In logits the same argument holds for the log loss: with :math:`\eta = \beta` it falls by at
     least :math:`\beta^2/2`, whatever k.
 
-    *Rows.* Those to learn from are parted anew in each round: three quarters to find the witness on, one quarter to
-    choose the step by line search, so that the loss the update is made for is least and the other does not rise. On
-    the held-out rows a round passes if the lower confidence bound of its witness exceeds `tolerance`, if the
-    squared loss falls, and if the log loss does not rise (unless ``keep=0``). So the squared loss on them never rises.
+    *Rows.* They are parted once: held-out rows, and of the others four fifths to search and one fifth to measure what
+    was found. A round passes if the lower confidence bound of its witness on the held-out rows exceeds `tolerance`. Its
+    step is the lemma's, for the correlation on the rows that measure, which no search has seen, and no shorter than
+    the lemma's for `tolerance`; it is doubled while that lowers the loss on these rows (up to 0.25, or a temperature of
+    4). Then it is halved until the loss on the held-out rows falls by :math:`\tfrac34\beta^2/k` (in logits,
+    :math:`\tfrac38\beta^2`) with :math:`\beta` the tolerance. Halving ends: the lemma holds for these rows as for any
+    distribution, and their correlation is above the tolerance, as its lower bound is. So no run stops at a proved
+    error before `max_rounds`, and with additive updates no run has more than :math:`\tfrac83 k/\beta^2` rounds (twice
+    as many with ``keep=0.5``).
 
-    *Validity.* Given the rows to learn from, the sequence of witnesses and steps is fixed: the held-out rows only
-    decide where it ends. Testing hypotheses in a fixed order, each at level alpha, up to the first one not rejected,
-    makes a false rejection anywhere with probability at most alpha, though all tests use the same rows. So with
-    probability at least ``1 - alpha`` (over the rows and the seed that parts them) every round accepted acted on a
-    real error; calibrated predictions are left alone with that probability; and the p-values of the rounds accepted
-    need no correction. Two things are no tests: that nothing more was found does not prove that nothing is left, and
-    the losses after each round decided its acceptance, so that they flatter a little.
+    *Validity.* Given the other rows, the held-out rows decide how many rounds there are and how often each step is
+    halved, nothing else. The first round has level alpha. Round t leaves to the next the share :math:`1 - 1/(t+9)^2` of
+    its level if its step was not halved, and :math:`2^{-j}/(t+9)^2` if it was halved j times. These shares add up to 1,
+    so the levels of the first rounds without a real error, over all sequences possible, add up to alpha at most. Hence
+    with probability at least ``1 - alpha`` (over the rows and the seed that parts them) every round accepted acted on a
+    correlation above `tolerance`, and calibrated predictions are left alone. Steps are seldom halved, and without that
+    at least ``0.9 * alpha`` is left for every round. Three things are no tests: that nothing more was proved does not
+    mean that nothing is left, as searches learn ever less from the same rows; the losses after each round flatter a
+    little, since the steps were halved by them; and the loss on new rows falls in expectation only for steps below
+    twice the lemma's, which the rows that measure estimate.
+
+    *Default auditor.* A temperature has one parameter, and a step along :math:`\pm\log p` repairs it as a whole;
+    along clipped witnesses of large families the same repair takes many steps and stays coarse. So as long as a third
+    of the rows to search shows, at level 0.01, that all predictions are too sure (for temperatures up to 8) or not
+    sure enough, by more than `tolerance`, that is the witness; else `AutoAuditor` is asked.
 
     *Start.* An auditor would see the rows that `start` was fitted on as better than they are. So the rows to learn from
     get the predictions of fits on other folds of them (four folds), and the held-out rows the predictions of a fit on
@@ -128,8 +150,15 @@ class AuditedCalibrator(Calibrator):
     """
 
     family: ClassVar[str] = "audited"
-    saved_attributes: ClassVar[tuple[str, ...]] = ("used_", "round_numbers_", "round_questions_")
+    saved_attributes: ClassVar[tuple[str, ...]] = (
+        "used_",
+        "stopped_because_",
+        "round_numbers_",
+        "round_questions_",
+    )
     used_: str
+    # Files of earlier versions do not say.
+    stopped_because_: str = "not recorded"
     round_numbers_: Float64s
     round_questions_: NDArray[np.str_]
 
@@ -142,7 +171,7 @@ class AuditedCalibrator(Calibrator):
         keep: float = 0.5,
         alpha: float = 0.05,
         tolerance: float = 0.0,
-        max_rounds: int = 20,
+        max_rounds: int = 100,
         holdout: float = 1 / 3,
         random_state: int = 0,
         from_logits: bool = False,
@@ -165,26 +194,30 @@ class AuditedCalibrator(Calibrator):
         return tuple(AuditRound.from_numbers(numbers, question) for numbers, question in pairs)
 
     def _fit(self, sample: Sample) -> Program:
-        auditor, start, update = self._check_auditor(), self._check_start(), self._make_update()
         judge = Judge(check_level(self.alpha), check_real(self.tolerance, "tolerance", low=0.0, high=2.0))
         share = check_real(self.holdout, "holdout", low=0.05, high=0.95)
         seed = check_integer(self.random_state, "random_state", minimum=0)
-        max_rounds = check_integer(self.max_rounds, "max_rounds", minimum=0)
+        seeds = range(seed, seed + check_integer(self.max_rounds, "max_rounds", minimum=0))
+        auditor, start = self._check_auditor(judge.tolerance, seed), self._check_start()
+        update = self._make_update(sample.n_classes)
         sample = counted_rows(sample)
         rounds: list[AuditRound] = []
         program: Program = ()
-        if sample.n_samples >= _FEWEST_ROWS and max_rounds > 0:
+        reason = _TOO_FEW_ROWS
+        if sample.n_samples >= _FEWEST_ROWS:
             learn, held_out = (sample.take(rows) for rows in split_rows(sample, (1.0 - share, share), seed))
             parts = started_parts(start, learn, held_out, seed)
-            rounds, program = audit_rounds(auditor, update, parts, judge, range(seed, seed + max_rounds))
+            rounds, program, reason = audit_rounds(auditor, update, parts, judge, seeds)
         first = fit_start(start, sample)
         self._set_rounds(rounds)
+        self.stopped_because_ = reason
         self.used_ = "audited" if program else "start" if first else "identity"
         return *first, *program
 
-    def _check_auditor(self) -> Auditor:
+    def _check_auditor(self, tolerance: float, seed: int) -> Auditor:
         if self.auditor is None:
-            return AutoAuditor(random_state=check_integer(self.random_state, "random_state", minimum=0))
+            auditor = AutoAuditor(random_state=seed)
+            return auditor if self.update == "additive" else SharpnessFirst(auditor, tolerance, seed)
         if not isinstance(self.auditor, Auditor):
             raise TypeError(
                 f"auditor must be an auditor such as polycal.SubsetAuditor(); got {self.auditor!r}."
@@ -196,10 +229,10 @@ class AuditedCalibrator(Calibrator):
             raise TypeError(f"start must be a calibrator such as TemperatureScaling(); got {self.start!r}.")
         return self.start
 
-    def _make_update(self) -> Update:
+    def _make_update(self, n_classes: int) -> Update:
         keep = check_real(self.keep, "keep", low=0.0, high=0.99)
         name = check_choice(self.update, "update", ("multiplicative", "additive"))
-        return additive(keep) if name == "additive" else multiplicative()
+        return additive(keep, n_classes) if name == "additive" else multiplicative()
 
     def _set_rounds(self, rounds: list[AuditRound]) -> None:
         """Set what is said about the rounds, as plain arrays."""
