@@ -59,7 +59,7 @@ def test_a_proven_error_above_the_limit_is_exit_code_one(run, over_confident):
 def test_what_is_not_proven_to_be_right_is_exit_code_one(run, over_confident, folder):
     done = run("audit", over_confident, "--pass-below", "0.01", "--quiet")
     assert (done.returncode, done.stdout) == (1, "")
-    assert 'the error of "confidence" is at least' in done.stderr
+    assert 'the error of "confidence" is only known to be at most 0.' in done.stderr
     few = run(
         "audit",
         folder / "preds.npz",

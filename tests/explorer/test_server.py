@@ -66,7 +66,7 @@ def test_it_serves_on_this_machine_until_interrupted(start):
         get(f"{base}/api/sample", "wrong")
     # The search's process is of the same group, as in a terminal.
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "", "")
 
 
@@ -75,7 +75,7 @@ def test_it_ends_at_once_while_searching(start):
     lines = [process.stdout.readline() for _ in range(3)]
     assert json.loads("".join(lines))["url"].startswith("http://127.0.0.1:")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "", "")
 
 
