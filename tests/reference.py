@@ -87,3 +87,13 @@ def brier_score(labels, proba, weight=None):
     for v, y, w in zip(proba, labels, weight, strict=True):
         total += w * sum((float(c == y) - p) ** 2 for c, p in enumerate(v))
     return total / weight.sum()
+
+
+def top_set(labels, proba, m):
+    """The probability of the m most likely classes and whether one is true, row by row, by sorting."""
+    total, hits = [], []
+    for y, row in zip(labels, proba, strict=True):
+        chosen = sorted(range(len(row)), key=lambda c: (-row[c], c))[:m]
+        total.append(min(sum(float(row[c]) for c in chosen), 1.0))
+        hits.append(int(y) in chosen)
+    return np.array(total), np.array(hits)

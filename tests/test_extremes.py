@@ -103,6 +103,7 @@ NOTIONS = [
     pc.Confidence(),
     pc.Confidence(smooth=True),
     pc.TopLabel(),
+    pc.TopSet(2),
     pc.Classwise(),
     pc.Classwise(smooth=True),
     pc.Canonical(),

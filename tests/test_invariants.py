@@ -17,6 +17,7 @@ NOTIONS = [
     pc.Confidence(strategy="quantile", norm="l2"),
     pc.Confidence(smooth=True),
     pc.TopLabel(),
+    pc.TopSet(2),
     pc.TopLabel(strategy="quantile"),
     pc.TopLabel(smooth=True),
     pc.Classwise(),

@@ -39,6 +39,7 @@ _ELSEWHERE = {
             "StepFunction",
             "SubsetWitness",
             "TableWitness",
+            "TopSetWitness",
             "TopWitness",
         ),
         "kernels": ("CallableKernel", "Kernel"),

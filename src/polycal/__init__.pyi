@@ -55,6 +55,7 @@ from .families.sigmoid import Sigmoid as Sigmoid
 from .families.sigmoid import SigmoidAuditor as SigmoidAuditor
 from .families.subset import SubsetAuditor as SubsetAuditor
 from .families.subset import SubsetSmooth as SubsetSmooth
+from .families.top_set import TopSet as TopSet
 from .families.witness import Witness as Witness
 from .inference.bootstrap import bootstrap_interval as bootstrap_interval
 from .inference.certificate import Certificate as Certificate

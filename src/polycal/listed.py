@@ -190,6 +190,29 @@ class ListedSample(Sample):
         doubt: Bools = (self.rest > confidence) & can_be & self.hides
         return top, confidence, doubt
 
+    def top_set(self, m: int) -> tuple[Float64s, Bools]:
+        """The probability of the m most likely classes of each row, and whether one of them is true.
+
+        Lists of the most likely classes tell both if they are long enough.
+        """
+        short = (self.n_listed < min(m, self.n_classes)) & (self.rest > 0)
+        if short.any() or self.remainder in {"spread", "anywhere"}:
+            row = int(np.argmax(short))
+            raise ValueError(
+                f"y_proba[{row}] lists {self.n_listed[row]} classes with remainder={self.remainder!r}, so its {m} most "
+                "likely ones are not known; list as many of the most likely classes, and pass remainder='unknown'."
+            )
+        # By row, then from large to small, the first of equals first.
+        order = np.lexsort((self.indices, -self.values, self.rows))
+        chosen = np.arange(order.size) - self.indptr[self.rows[order]] < m
+        total = np.bincount(
+            self.rows[order][chosen], weights=self.values[order][chosen], minlength=self.n_samples
+        )
+        hits = np.zeros(self.n_samples, dtype=np.bool_)
+        entry = order[chosen]
+        hits[self.rows[entry][self.indices[entry] == self.labels[self.rows[entry]]]] = True
+        return np.minimum(total, 1.0), hits
+
     def true_proba(self) -> Float64s:
         """The probability given to the true class; an equal share of the rest where it is not listed."""
         entry = self.label_entry

@@ -133,6 +133,13 @@ class Sample:
         top, confidence = top_classes(self.proba)
         return top, confidence
 
+    def top_set(self, m: int) -> tuple[Float64s, Bools]:
+        """The probability of the m most likely classes of each row (the first of equals), and whether one is true."""
+        from polycal._compiled.rows import top_sets  # noqa: PLC0415 - imports numba
+
+        total, hits = top_sets(self.proba, self.labels, m)
+        return total, hits
+
     def true_proba(self) -> Floats:
         """The probability given to the true class."""
         proba: Floats = np.take_along_axis(self.proba, self.labels[:, None], axis=1)[:, 0]
@@ -216,9 +223,11 @@ def ask(sample: Sample, subset: Ints | None = None) -> Question:
     return ask_members(sample, np.array([1]) if sample.n_classes == 2 else None)
 
 
-def ask_members(sample: Sample, members: Ints | None) -> Question:
-    """The question "is the label one of `members`?", or that of confidence if there are none."""
-    return ask_confidence(sample) if members is None else ask_subset(sample, members)
+def ask_members(sample: Sample, members: Ints | int | None) -> Question:
+    """The question "is the label one of `members`?", of so many most likely ones, or that of confidence."""
+    if members is None or isinstance(members, int):
+        return ask_top_set(sample, members or 1)
+    return ask_subset(sample, members)
 
 
 def ask_subset(sample: Sample, subset: Ints) -> Question:
@@ -234,6 +243,14 @@ def ask_confidence(sample: Sample) -> Question:
     """Is the most likely class the right one? (The first of equals, as NumPy's argmax.)"""
     top, confidence = sample.top_class()
     return Question(confidence, top == sample.labels, sample.sample_weight, "is the most likely class right?")
+
+
+def ask_top_set(sample: Sample, m: int) -> Question:
+    """Is the label among the m most likely classes? One is the question of confidence."""
+    if m == 1:
+        return ask_confidence(sample)
+    total, hits = sample.top_set(m)
+    return Question(total, hits, sample.sample_weight, f"is it among the {m} most likely?")
 
 
 def likely_classes(sample: Sample, most: int) -> Ints:

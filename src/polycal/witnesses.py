@@ -15,6 +15,7 @@ __getattr__, __dir__, __all__ = _lazy.attach(
         "families.low_degree": ["MonomialWitness"],
         "families.projected": ["ProjectedWitness"],
         "families.questions": ["SubsetWitness", "TopWitness"],
+        "families.top_set": ["TopSetWitness"],
         "families.sigmoid": ["SigmoidWitness"],
         "families.witness": ["Witness"],
         "measures.functions": ["LipschitzFunction", "StepFunction"],

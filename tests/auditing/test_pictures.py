@@ -31,7 +31,11 @@ def test_found_questions_are_drawn_on_the_rows_that_judged_them(made, audit):
     for picture in audit.pictures:
         subset = None if picture.classes is None else [int(c) for c in picture.classes]
         rows = judge if picture.about == "finding" else np.arange(2000)
-        expected = pc.smooth_calibration_error(made.labels[rows], made.proba[rows], subset=subset)
+        labels, proba = made.labels[rows], made.proba[rows]
+        if picture.about == "rank":
+            expected = pc.calibration_error(labels, proba, pc.TopSet(int(picture.name.removeprefix("top "))))
+        else:
+            expected = pc.smooth_calibration_error(labels, proba, subset=subset)
         assert picture.curves[0].smooth_error == pytest.approx(expected)
         assert picture.n_rows == rows.size
         assert picture.rows == ("judged" if picture.about == "finding" else "all")
@@ -61,7 +65,7 @@ def test_the_schema(audit):
             "approximations",
             "default_notions",
         ),
-        *("scores", "errors", "findings", "classes", "groups", "confidence", "pictures"),
+        *("scores", "errors", "findings", "classes", "groups", "confidence", "ranks", "pictures"),
         *("calibrator", "after", "versions"),
     }
     picture = plain["pictures"][0]

@@ -87,9 +87,9 @@ def test_all_bounds_of_an_audit_hold_together(design):
 
 
 def test_levels_add_up_to_alpha():
-    from polycal.auditing.questions import CLASS_SHARES, FOUND_SHARE, NAMED_SHARES  # noqa: PLC0415
+    from polycal.auditing.questions import CLASS_SHARES, FOUND_SHARE, NAMED_SHARES, RANK_SHARES  # noqa: PLC0415
 
-    assert FOUND_SHARE + sum(NAMED_SHARES) + sum(CLASS_SHARES) == pytest.approx(1.0)
+    assert FOUND_SHARE + sum((*NAMED_SHARES, *RANK_SHARES, *CLASS_SHARES)) == pytest.approx(1.0)
     made = pc.datasets.make_calibrated(400, 5, random_state=0)
     audit = pc.audit(made.labels, made.proba, alpha=0.1)
     assert {f.certificate.alpha for f in audit.findings} == {0.1 * FOUND_SHARE / len(audit.findings)}

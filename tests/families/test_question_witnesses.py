@@ -12,6 +12,7 @@ NOTIONS = [
     pc.Confidence(strategy="quantile"),
     pc.Confidence(smooth=True),
     pc.TopLabel(),
+    pc.TopSet(2),
     pc.TopLabel(smooth=True),
     pc.Classwise(),
     pc.Classwise(smooth=True),

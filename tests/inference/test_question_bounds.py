@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 from tests.reference_inference import bentkus_quantile, e_bh
@@ -120,6 +120,7 @@ def test_opposite_questions_have_the_same_bounds():
     assert one == pytest.approx(other)
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 400),
     st.floats(1e-4, 1.0),
@@ -174,6 +175,7 @@ def test_evidence_grows_against_wrong_predictions():
     assert e_value(residuals(asked(right, 2000, rng)), 0.05) < 20
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1e4), max_size=12), st.floats(0.01, 0.5))
 def test_discoveries_are_those_of_e_bh(e_values, alpha):
     found, expected = discoveries(e_values, alpha), e_bh(e_values, alpha)

@@ -174,7 +174,8 @@ def test_many_groups_are_folded_up():
         made.labels, made.proba, groups={f"g{i}": [i] for i in range(8)}, notions=[], auditors={}
     )
     page = audit.to_html()
-    assert page.count('<details class="fold"') == 8
+    # And three ranks.
+    assert page.count('<details class="fold"') == 8 + 3
     assert '<details class="fold" open>' not in page
 
 

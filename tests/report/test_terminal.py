@@ -12,5 +12,5 @@ def test_class_names_are_text_never_markup():
 
 
 def test_no_group_table_without_groups():
-    assert "Groups" not in str(pc.audit([0, 1], [0.2, 0.7]))
-    assert "Groups" in str(pc.audit([0, 1], [0.2, 0.7], groups={"g": [0]}))
+    assert "your groups" not in str(pc.audit([0, 1], [0.2, 0.7]))
+    assert "your groups" in str(pc.audit([0, 1], [0.2, 0.7], groups={"g": [0]}))

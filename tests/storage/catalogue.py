@@ -60,6 +60,7 @@ WITNESSES = {
     "subset-binned": _noted(pc.Classwise(n_bins=4)),
     "top": _noted(pc.Confidence(smooth=True)),
     "top-label": _noted(pc.TopLabel(n_bins=3)),
+    "top-set": _noted(pc.TopSet(2)),
     "table": _noted(pc.Canonical(min_repeats=1)),
     "kernel": _found(pc.KernelAuditor()),
     "kernel-laplace": _found(pc.KernelAuditor(Laplace(0.5))),

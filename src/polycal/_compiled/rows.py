@@ -26,6 +26,38 @@ def top_classes(proba):
 
 
 @compiled
+def top_sets(proba, labels, m):
+    """The sum of the m largest entries of each row, at most 1, and whether the label's is one (the first of equals)."""
+    n, k = proba.shape
+    total = np.empty(n)
+    hit = np.empty(n, dtype=np.bool_)
+    m = min(m, k)
+    best = np.empty(m)
+    for i in range(n):
+        y = labels[i]
+        if y < 0 or y >= k:
+            raise ValueError("a label is not one of the classes")
+        own = proba[i, y]
+        rank = 0
+        for c in range(k):
+            p = proba[i, c]
+            if p > own or (p == own and c < y):
+                rank += 1
+            if c < m or p > best[m - 1]:
+                j = min(c, m - 1)
+                while j > 0 and best[j - 1] < p:
+                    best[j] = best[j - 1]
+                    j -= 1
+                best[j] = p
+        row = 0.0
+        for j in range(m):
+            row += best[j]
+        total[i] = 1.0 if m == k else min(row, 1.0)
+        hit[i] = rank < m
+    return total, hit
+
+
+@compiled
 def subset_sums(proba, members):
     """The sum of each row over some classes, as float64 and at most 1."""
     n, k = proba.shape

@@ -19,8 +19,9 @@ from polycal._validation import (
 )
 from polycal.auditing.findings import corrected, half_rows
 from polycal.auditing.passes import calibrated_rows
+from polycal.auditing.questions import rank_name
 from polycal.auditing.result import Audit
-from polycal.auditing.rows import HeldRows, Plan, Rows
+from polycal.auditing.rows import HeldRows, Measured, Plan, Rows
 from polycal.auditing.source import FileSource, MemorySource, Source
 from polycal.auditing.streamed import StreamedRows
 from polycal.calibrators.base import Calibrator
@@ -28,6 +29,9 @@ from polycal.families.auditor import Auditor
 from polycal.families.defaults import DEFAULT_NOTIONS, default_auditors
 from polycal.families.kernel import KernelAuditor
 from polycal.families.notion import Notion
+from polycal.families.questions import SubsetWitness, TopWitness
+from polycal.families.top_set import TopSetWitness
+from polycal.families.witness import Witness
 from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles, opened_predictions
 from polycal.io.reader import Part
 from polycal.kernels.kernels import Kernel
@@ -273,7 +277,8 @@ def audit_source(source: Source, plan: Plan, calibrator: Any = None) -> Audit:
 def _audit(rows: Rows, n_classes: int, plan: Plan) -> Audit:
     """Measure, search and judge, without pictures."""
     measured = rows.measure()
-    findings, groups = corrected(rows.find(), measured.groups, plan.alpha)
+    found, groups = corrected(rows.find(), measured.groups, plan.alpha)
+    findings = tuple(replace(finding, at_most=_at_most(finding.witness, measured)) for finding in found)
     return Audit(
         n_samples=measured.n_samples,
         n_classes=n_classes,
@@ -287,10 +292,23 @@ def _audit(rows: Rows, n_classes: int, plan: Plan) -> Audit:
         classes=measured.classes,
         groups=groups,
         confidence=measured.confidence,
+        ranks=measured.ranks,
         weighted=measured.weighted,
         approximations=rows.approximations,
         default_notions=tuple(plan.notions) == DEFAULT_NOTIONS,
     )
+
+
+def _at_most(witness: Witness, measured: Measured) -> float | None:
+    """The upper bound of a question that was found, if it is one that nobody needed to search for."""
+    if isinstance(witness, TopWitness):
+        return measured.confidence.at_most if len(witness.phis) == 1 else None
+    if isinstance(witness, TopSetWitness):
+        return next((q.at_most for q in measured.ranks if q.name == rank_name(witness.m)), None)
+    if not isinstance(witness, SubsetWitness):
+        return None
+    classes = tuple(witness.name(int(c)) for c in witness.members)
+    return next((q.at_most for q in (*measured.groups, *measured.classes) if q.classes == classes), None)
 
 
 def check_calibrator(calibrator: Any, class_names: tuple[str, ...] | None) -> None:

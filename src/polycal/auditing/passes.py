@@ -122,7 +122,7 @@ class MeasuringPass(Pass):
 
     scores: ScoreState = field(metadata=ALL)
     classes: ClassesState = field(metadata=ALL)
-    confidence: QuestionState = field(metadata=ALL)
+    ranks: dict[str, QuestionState] = field(metadata=ALL)
     groups: dict[str, QuestionState] = field(metadata=ALL)
     sketch: SketchState = field(metadata=SEARCHED)
     drawn: SketchState = field(metadata=JUDGING)

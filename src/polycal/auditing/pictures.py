@@ -12,7 +12,7 @@ from polycal._typing import Float64s, Ints
 from polycal.families.questions import SubsetWitness
 from polycal.measures.binned import ReliabilityCurve, binned_curve
 from polycal.measures.smooth import drawn_points, smooth_curve
-from polycal.sample import Question, Sample, ask_confidence, ask_subset
+from polycal.sample import Question, Sample, ask_members, ask_subset
 
 if TYPE_CHECKING:
     from polycal.auditing.result import Finding
@@ -21,6 +21,9 @@ N_BINS = 15
 MAX_POINTS = 300
 # The highest level for which an interval is computed.
 _HIGHEST_LEVEL = 0.999999
+
+
+About = Literal["confidence", "rank", "finding", "group"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +87,7 @@ class Picture:
 
     Attributes
     ----------
-    about : {"confidence", "finding", "group"}
+    about : {"confidence", "rank", "finding", "group"}
         Why the question is asked.
     name : str
         The group's name, or the search that found the question.
@@ -103,7 +106,7 @@ class Picture:
         One for each set of predictions.
     """
 
-    about: Literal["confidence", "finding", "group"]
+    about: About
     name: str
     question: str
     classes: tuple[str, ...] | None
@@ -182,27 +185,18 @@ Series = Mapping[str, Sample]
 
 
 def named_pictures(
-    series: Series, groups: Mapping[str, Ints], level: float, n_jobs: int | None
+    series: Series, groups: Mapping[str, Ints], ranks: Mapping[str, int], level: float, n_jobs: int | None
 ) -> list[Picture]:
-    """Confidence and every group, on all rows: nobody searched for these questions."""
-    points = int(np.clip(_ALL_POINTS // (1 + len(groups)), _FEWEST_POINTS, MAX_POINTS))
-    tops = {name: ask_confidence(sample) for name, sample in series.items()}
-    n_rows = next(iter(series.values())).n_samples
-    first = Picture(
-        about="confidence",
-        name="confidence",
-        question=next(iter(tops.values())).text,
-        classes=None,
-        rows="all",
-        n_rows=n_rows,
-        worst_range=None,
-        curves=draw(tops, level, points),
-    )
+    """Confidence, other ranks and every group, on all rows: nobody searched for these questions."""
+    points = int(np.clip(_ALL_POINTS // (len(ranks) + len(groups)), _FEWEST_POINTS, MAX_POINTS))
 
-    def picture(group: tuple[str, Ints]) -> Picture:
-        return _subset_picture("group", group[0], group[1], series, level, points)
+    def picture(question: tuple[str, Ints | int]) -> Picture:
+        name, members = question
+        about: About = "group" if not isinstance(members, int) else "confidence" if members == 1 else "rank"
+        return _picture(about, name, members, series, level, points)
 
-    return [first, *map_threads(picture, _known(series, groups).items(), n_jobs)]
+    asked: list[tuple[str, Ints | int]] = [*ranks.items(), *_known(series, groups).items()]
+    return map_threads(picture, asked, n_jobs)
 
 
 def _known(series: Series, sets: Mapping[str, Ints]) -> dict[str, Ints]:
@@ -227,28 +221,28 @@ def found_pictures(judged: Series, findings: Sequence["Finding"], level: float) 
         worst_range = finding.reading.low, finding.reading.high
         members = tuple(witness.members.tolist())
         if members not in pictures:
-            pictures[members] = _subset_picture(
+            pictures[members] = _picture(
                 "finding", finding.source, witness.members, judged, level, MAX_POINTS, worst_range
             )
     return list(pictures.values())
 
 
-def _subset_picture(
-    about: str,
+def _picture(
+    about: About,
     name: str,
-    subset: Ints,
+    members: Ints | int,
     series: Series,
     level: float,
     max_points: int,
     worst_range: tuple[float, float] | None = None,
 ) -> Picture:
-    questions = {key: ask_subset(sample, subset) for key, sample in series.items()}
+    questions = {key: ask_members(sample, members) for key, sample in series.items()}
     sample = next(iter(series.values()))
     return Picture(
-        about="finding" if about == "finding" else "group",
+        about=about,
         name=name,
         question=next(iter(questions.values())).text,
-        classes=tuple(sample.name(int(c)) for c in subset),
+        classes=None if isinstance(members, int) else tuple(sample.name(int(c)) for c in members),
         rows="judged" if about == "finding" else "all",
         n_rows=sample.n_samples,
         worst_range=worst_range,

@@ -5,6 +5,7 @@ Nobody searched for these questions, so that every row may judge them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,14 +14,16 @@ from polycal._typing import Ints
 from polycal.auditing.pictures import chance_spread
 from polycal.auditing.result import QuestionError
 from polycal.families.questions import MOST_CLASSES
+from polycal.families.top_set import RANKS
 from polycal.inference.question_bounds import Residuals, discoveries, e_value, error_bounds
 from polycal.inference.redraw import FEWEST_DRAWS, Noise, draws_wanted, noise_test, question_noise
 from polycal.measures.smooth import smooth_error, smooth_interval
-from polycal.sample import Question, Sample, ask_confidence, ask_subset, likely_classes
+from polycal.sample import Question, Sample, ask_subset, ask_top_set, likely_classes
 
-# Of an audit's alpha: what the lower bounds of findings may fail with, and what the bounds of questions may, of those
-# named and of the classes, from below and from above. They add up to 1: everything an audit shows holds together.
-FOUND_SHARE, NAMED_SHARES, CLASS_SHARES = 0.5, (0.05, 0.35), (0.05, 0.05)
+# Of an audit's alpha: what the lower bounds of findings may fail with, and what the bounds of questions may, from below
+# and from above: of confidence and groups, of ranks, and of classes. They add up to 1: everything an audit shows holds
+# together.
+FOUND_SHARE, NAMED_SHARES, RANK_SHARES, CLASS_SHARES = 0.5, (0.05, 0.3), (0.02, 0.03), (0.05, 0.05)
 # Of the same alpha for all tests, what those by all rows get. Certificates get the rest, as their lower bounds do: an
 # error with a positive bound is significant.
 WHOLE_SHARE = 0.5
@@ -47,16 +50,41 @@ def ranked_classes(classes: Sequence[Measure], alpha: float) -> tuple[QuestionEr
     return tuple(sorted(bounded(classes, alpha, CLASS_SHARES), key=lambda q: -q.smooth_error))
 
 
-def named_errors(
-    sample: Sample, groups: Mapping[str, Ints], alpha: float = 0.05
-) -> tuple[QuestionError, ...]:
-    """Confidence, then every named group."""
-    questions = {CONFIDENCE: ask_confidence(sample)} | {
-        name: ask_subset(sample, members) for name, members in groups.items()
-    }
-    names = [[], *([sample.name(int(c)) for c in members] for members in groups.values())]
-    measures = [measured(q, name, of) for (name, q), of in zip(questions.items(), names, strict=True)]
-    return tuple(bounded(measures, alpha, NAMED_SHARES))
+class NamedErrors(NamedTuple):
+    """The questions that have names: confidence, ranks, groups."""
+
+    confidence: QuestionError
+    ranks: tuple[QuestionError, ...]
+    groups: tuple[QuestionError, ...]
+
+
+def named_errors(sample: Sample, groups: Mapping[str, Ints], alpha: float = 0.05) -> NamedErrors:
+    """Confidence, ranks, and every named group."""
+    ranks = asked_ranks(sample.n_classes, is_listed=sample.is_listed)
+    tops = [measured(ask_top_set(sample, m), name, []) for name, m in ranks.items()]
+    others = [
+        measured(ask_subset(sample, members), name, [sample.name(int(c)) for c in members])
+        for name, members in groups.items()
+    ]
+    return named_of([*tops, *others], len(ranks), alpha)
+
+
+def asked_ranks(n_classes: int, *, is_listed: bool) -> dict[str, int]:
+    """How many most likely classes each question about ranks is about, by name; confidence is the first."""
+    others = () if is_listed else (m for m in RANKS if m < n_classes)
+    return {CONFIDENCE: 1} | {rank_name(m): m for m in others}
+
+
+def rank_name(m: int) -> str:
+    """The name of "is it among the m most likely?"."""
+    return CONFIDENCE if m == 1 else f"top {m}"
+
+
+def named_of(measures: Sequence[Measure], n_ranks: int, alpha: float) -> NamedErrors:
+    """The questions that have names, with bounds that hold together: of confidence, other ranks, and groups."""
+    first, *ranks = measures[:n_ranks]
+    confidence, *groups = bounded([first, *measures[n_ranks:]], alpha, NAMED_SHARES)
+    return NamedErrors(confidence, tuple(bounded(ranks, alpha, RANK_SHARES)), tuple(groups))
 
 
 def bounded(measures: Sequence[Measure], alpha: float, shares: tuple[float, float]) -> list[QuestionError]:

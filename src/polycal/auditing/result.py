@@ -14,6 +14,7 @@ from polycal._version import __version__
 from polycal.auditing.pictures import Picture
 from polycal.families.notion import ErrorEstimate
 from polycal.families.questions import SubsetWitness, TopWitness
+from polycal.families.top_set import TopSetWitness
 from polycal.families.witness import Witness
 from polycal.inference.certificate import Certificate, Reading
 from polycal.report.fragment import render_fragment
@@ -171,6 +172,9 @@ class Finding:
         Where the predictions say one thing and the outcomes another, in numbers.
     detectable : float
         The correlation along this witness that would have been found significant with probability about 0.8.
+    at_most : float or None
+        An upper bound of the question's error, from all rows; None for questions that were searched for, unless they
+        turned out to be a class, a group, a rank or confidence.
     """
 
     source: str
@@ -181,6 +185,12 @@ class Finding:
     significant: bool
     reading: Reading
     detectable: float
+    at_most: float | None = None
+
+    @property
+    def at_least(self) -> float:
+        """The lower bound, or 0."""
+        return max(self.certificate.lower_bound, 0.0)
 
     @property
     def question(self) -> str:
@@ -190,7 +200,7 @@ class Finding:
     @property
     def is_question(self) -> bool:
         """Whether the witness weighs one yes/no question, and not the whole prediction."""
-        return isinstance(self.witness, SubsetWitness | TopWitness)
+        return isinstance(self.witness, SubsetWitness | TopWitness | TopSetWitness)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings, lists and dictionaries."""
@@ -210,6 +220,8 @@ class Finding:
             "adjusted_p_value": self.adjusted_p_value,
             "significant": self.significant,
             "detectable": self.detectable,
+            "at_least": self.at_least,
+            "at_most": self.at_most,
             "reading": reading,
         }
 
@@ -244,6 +256,8 @@ class Audit:
         Every named group as a question, in the order given.
     confidence : QuestionError or None
         "Is the most likely class right?"
+    ranks : tuple of QuestionError
+        "Is it among the m most likely?", for m = 2, 3, 5 and 10 below the number of classes; not of lists.
     pictures : tuple of Picture
         What to draw: confidence, the worst questions found, and every group.
     weighted : bool
@@ -271,6 +285,7 @@ class Audit:
     classes: tuple[QuestionError, ...]
     groups: tuple[QuestionError, ...]
     confidence: QuestionError | None = None
+    ranks: tuple[QuestionError, ...] = ()
     pictures: tuple[Picture, ...] = ()
     weighted: bool = False
     approximations: tuple[str, ...] = ()
@@ -307,6 +322,7 @@ class Audit:
             "classes": [q.to_dict() for q in self.classes],
             "groups": [q.to_dict() for q in self.groups],
             "confidence": None if self.confidence is None else self.confidence.to_dict(),
+            "ranks": [q.to_dict() for q in self.ranks],
             "pictures": [picture.to_dict() for picture in self.pictures],
             "calibrator": self.calibrator,
             "after": None if self.after is None else self.after.to_dict(),

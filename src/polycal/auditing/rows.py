@@ -8,7 +8,7 @@ from typing import NamedTuple
 from polycal._typing import Ints
 from polycal.auditing.findings import Halves, find_all
 from polycal.auditing.pictures import Picture, found_pictures, named_pictures
-from polycal.auditing.questions import class_errors, group_noises, judged_groups, named_errors
+from polycal.auditing.questions import asked_ranks, class_errors, group_noises, judged_groups, named_errors
 from polycal.auditing.result import Finding, MeasuredError, QuestionError
 from polycal.families.auditor import Auditor
 from polycal.families.notion import Notion
@@ -55,6 +55,7 @@ class Measured(NamedTuple):
     scores: dict[str, float]
     classes: tuple[QuestionError, ...]
     confidence: QuestionError
+    ranks: tuple[QuestionError, ...]
     groups: tuple[QuestionError, ...]
 
 
@@ -80,12 +81,12 @@ class Rows(ABC):
 
     def pictures(self, findings: Sequence[Finding], before: "Rows | None" = None) -> tuple[Picture, ...]:
         """Confidence, the questions found, and groups; beside the same rows before a calibrator, if these are given."""
-        first, *groups = self.named_pictures(before)
-        return (first, *self.found_pictures(findings, before), *groups)
+        first, *others = self.named_pictures(before)
+        return (first, *self.found_pictures(findings, before), *others)
 
     @abstractmethod
     def named_pictures(self, before: "Rows | None") -> list[Picture]:
-        """Confidence and groups."""
+        """Confidence, ranks and groups."""
 
     @abstractmethod
     def found_pictures(self, findings: Sequence[Finding], before: "Rows | None") -> list[Picture]:
@@ -107,7 +108,7 @@ class HeldRows(Rows):
         """Scores, classes and groups."""
         sample, plan = self.sample, self.plan
         weight = sample.sample_weight
-        confidence, *groups = named_errors(sample, plan.groups, plan.alpha)
+        confidence, ranks, groups = named_errors(sample, plan.groups, plan.alpha)
         noises = group_noises(sample, plan.groups, groups)
         return Measured(
             n_samples=sample.n_samples,
@@ -117,6 +118,7 @@ class HeldRows(Rows):
             scores=sample_scores(sample),
             classes=class_errors(sample, plan.n_jobs, plan.alpha),
             confidence=confidence,
+            ranks=ranks,
             groups=judged_groups(
                 groups, noises, len(plan.auditors), plan.alpha, plan.seed, plan.n_jobs, sample.n_samples
             ),
@@ -153,7 +155,9 @@ class HeldRows(Rows):
 
     def named_pictures(self, before: Rows | None) -> list[Picture]:
         """On all rows: nobody searched for these questions."""
-        return named_pictures(self._series(before), self.plan.groups, 1 - self.plan.alpha, self.plan.n_jobs)
+        ranks = asked_ranks(self.sample.n_classes, is_listed=self.sample.is_listed)
+        level, n_jobs = 1 - self.plan.alpha, self.plan.n_jobs
+        return named_pictures(self._series(before), self.plan.groups, ranks, level, n_jobs)
 
     def found_pictures(self, findings: Sequence[Finding], before: Rows | None) -> list[Picture]:
         """On the rows that judged them."""

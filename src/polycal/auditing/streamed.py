@@ -18,10 +18,11 @@ from polycal.auditing.passes import AnyPass, ChoosingPass, JudgingPass, Measurin
 from polycal.auditing.pictures import Picture, found_pictures, named_pictures
 from polycal.auditing.questions import (
     CONFIDENCE,
-    NAMED_SHARES,
     Measure,
-    bounded,
+    NamedErrors,
+    asked_ranks,
     judged_groups,
+    named_of,
     ranked_classes,
 )
 from polycal.auditing.result import Finding, MeasuredError, QuestionError
@@ -95,7 +96,7 @@ class StreamedRows(Rows):
         scores = passed.scores
         if scores.total_weight == 0:
             raise ValueError("the weights of all rows are 0; at least one must be positive.")
-        confidence, *groups = self._named(passed)
+        confidence, ranks, groups = self._named(passed)
         enough = min(passed.n_searched, passed.n_judging) >= MIN_ROWS
         return Measured(
             n_samples=scores.n_samples,
@@ -105,6 +106,7 @@ class StreamedRows(Rows):
             scores=scores.finish(),
             classes=self._classes(passed),
             confidence=confidence,
+            ranks=ranks,
             groups=self._groups(passed, groups),
         )
 
@@ -128,7 +130,7 @@ class StreamedRows(Rows):
         """A test by all rows; the kernel has none, for half of so many rows shows nearly as much."""
         if auditor != NotionAuditor(_SMOOTH_CONFIDENCE) or self.source.is_listed:
             return None
-        cells = self._first().confidence.in_cells(_TEST_CELLS)
+        cells = self._first().ranks[CONFIDENCE].in_cells(_TEST_CELLS)
         return Noise(cells.error(), cells.draw)
 
     def errors(self) -> tuple[MeasuredError, ...]:
@@ -137,8 +139,8 @@ class StreamedRows(Rows):
 
     def named_pictures(self, before: Rows | None) -> list[Picture]:
         """On a random sample of the rows that judge."""
-        series = self._series(before)
-        drawn = named_pictures(series, self.plan.groups, 1 - self.plan.alpha, self.plan.n_jobs)
+        plan, ranks = self.plan, self._ranks()
+        drawn = named_pictures(self._series(before), plan.groups, ranks, 1 - plan.alpha, plan.n_jobs)
         return [replace(picture, rows="sampled") for picture in drawn]
 
     def found_pictures(self, findings: Sequence[Finding], before: Rows | None) -> list[Picture]:
@@ -192,7 +194,7 @@ class StreamedRows(Rows):
             calibrator=self.calibrator,
             scores=ScoreState(),
             classes=ClassesState(resolution=1 / _class_cells(k), classes=self._followed),
-            confidence=QuestionState(resolution=1 / _CELLS),
+            ranks={name: QuestionState(top=m, resolution=1 / _CELLS) for name, m in self._ranks().items()},
             groups={
                 name: QuestionState(members.tolist(), resolution=1 / _CELLS)
                 for name, members in self.plan.groups.items()
@@ -200,6 +202,9 @@ class StreamedRows(Rows):
             sketch=SketchState(_sketch_rows(k), random_state=seed),
             drawn=SketchState(min(_DRAWN_ROWS, max(1, _sketch_rows(k) // 4)), random_state=seed),
         )
+
+    def _ranks(self) -> dict[str, int]:
+        return asked_ranks(self.source.n_classes, is_listed=self.source.is_listed)
 
     def _searched(self, sketch: Sample) -> dict[str, Witness]:
         """The witnesses: of kernels from all searched rows, of everything else from the sketch."""
@@ -256,10 +261,12 @@ class StreamedRows(Rows):
         measured, seed = self._first(), self.plan.seed
         n, k, names = measured.scores.n_samples, self.source.n_classes, self.source.class_names
         if notion == _SMOOTH_CONFIDENCE:
-            summary = measured.confidence.finish()
+            summary = measured.ranks[CONFIDENCE].finish()
             witness: Witness = TopWitness((summary.curve.phi.simplified(),), k, names)
             floor = (
-                None if self.source.is_listed else float(measured.confidence.noise(_FLOOR_DRAWS, seed).mean())
+                None
+                if self.source.is_listed
+                else float(measured.ranks[CONFIDENCE].noise(_FLOOR_DRAWS, seed).mean())
             )
             return MeasuredError(_in_cells(summary, notion, n, witness), floor)
         if notion == _SMOOTH_CLASSWISE:
@@ -306,15 +313,18 @@ class StreamedRows(Rows):
         ]
         return ranked_classes(measures, self.plan.alpha)
 
-    def _named(self, passed: MeasuringPass) -> list[QuestionError]:
-        """Confidence, then every group."""
-        states = {CONFIDENCE: passed.confidence} | passed.groups
-        members = {CONFIDENCE: np.empty(0, dtype=np.int64)} | dict(self.plan.groups)
+    def _named(self, passed: MeasuringPass) -> NamedErrors:
+        """Confidence, ranks and groups."""
+        nobody = np.empty(0, dtype=np.int64)
         measures = [
-            self._measure(passed, self._question(name, members[name], state.finish()), state.residuals)
-            for name, state in states.items()
+            self._measure(
+                passed,
+                self._question(name, self.plan.groups.get(name, nobody), state.finish()),
+                state.residuals,
+            )
+            for name, state in (*passed.ranks.items(), *passed.groups.items())
         ]
-        return bounded(measures, self.plan.alpha, NAMED_SHARES)
+        return named_of(measures, len(passed.ranks), self.plan.alpha)
 
     def _measure(
         self, passed: MeasuringPass, error: QuestionError, residuals: Callable[[int], Residuals]
@@ -367,8 +377,11 @@ def _is_largest(estimate: ErrorEstimate) -> bool:
 def _reading(witness: Witness, sketch: Sample) -> ReadingState:
     """What to read off of a witness: the range of its main question that is worst on the sketch."""
     members = main_question(witness, sketch)
-    return ReadingState(
-        None if members is None else members.tolist(), *worst_range(ask_members(sketch, members))
+    worst = worst_range(ask_members(sketch, members))
+    return (
+        ReadingState(None, *worst, top=members)
+        if isinstance(members, int)
+        else ReadingState(members.tolist(), *worst)
     )
 
 

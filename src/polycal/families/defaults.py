@@ -17,6 +17,7 @@ from polycal.families.projected import ProjectedSmooth, ProjectionAuditor
 from polycal.families.questions import Classwise, Confidence, TopLabel
 from polycal.families.sigmoid import Sigmoid, SigmoidAuditor
 from polycal.families.subset import SubsetAuditor, SubsetSmooth
+from polycal.families.top_set import TopSet
 from polycal.families.witness import Witness
 from polycal.inference.certificate import certify_sample
 from polycal.kernels.kernels import Multinomial
@@ -27,6 +28,7 @@ NOTIONS: dict[str, type[Notion]] = {
     notion.name: notion
     for notion in (
         *_QUESTIONS,
+        TopSet,
         Canonical,
         SubsetSmooth,
         ProjectedSmooth,

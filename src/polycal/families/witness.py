@@ -58,6 +58,7 @@ class Witness(Checked, ABC):
         "subset": "polycal.families.questions",
         "table": "polycal.families.canonical",
         "top": "polycal.families.questions",
+        "top-set": "polycal.families.top_set",
     }
 
     n_classes: Annotated[int, Whole(low=2)]

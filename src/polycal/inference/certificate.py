@@ -11,6 +11,7 @@ from polycal._typing import Float64s, Ints
 from polycal._validation import check_level, check_sample, check_seed, check_witness
 from polycal.families.kernel_lists import ListedKernelWitness
 from polycal.families.questions import SubsetWitness, TopWitness
+from polycal.families.top_set import TopSetWitness
 from polycal.families.witness import Witness
 from polycal.inference.betting import lower_bound, p_value, set_up, standard_error
 from polycal.listed import ListedSample
@@ -157,7 +158,7 @@ def certify_sample(witness: Witness, sample: Sample, alpha: float, random_state:
 
 def correlation_bound(witness: Witness) -> float:
     """The largest absolute value ``<y - v, w(v)>`` can take: 2, or 1 if w weighs a single yes/no question."""
-    return 1.0 if isinstance(witness, SubsetWitness | TopWitness) else 2.0
+    return 1.0 if isinstance(witness, SubsetWitness | TopWitness | TopSetWitness) else 2.0
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -215,13 +216,13 @@ def read_witness(witness: Witness, fit: Sample, judge: Sample) -> Reading:
     return _read(ask_members(fit, members), ask_members(judge, members))
 
 
-def main_question(witness: Witness, sample: Sample) -> Ints | None:
-    """The classes of the question that a witness is read out by; None for that of confidence.
+def main_question(witness: Witness, sample: Sample) -> Ints | int:
+    """The classes of the question that a witness is read out by, or how many most likely ones.
 
     A witness of the whole prediction is read out by the class that adds most to its correlation on these rows.
     """
-    if isinstance(witness, TopWitness):
-        return None
+    if isinstance(witness, TopWitness | TopSetWitness):
+        return witness.m if isinstance(witness, TopSetWitness) else 1
     if isinstance(witness, SubsetWitness):
         return witness.members
     return np.array([int(np.argmax(class_contributions(witness, sample)))])

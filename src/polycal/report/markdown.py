@@ -111,7 +111,7 @@ def _groups(audit: dict[str, Any]) -> list[str]:
             "-" if g["p_value"] is None else f"{g['p_value']:.2g}",
             bound_words(g, audit),
         ]
-        for g in (audit["confidence"], *audit["groups"])
+        for g in (audit["confidence"], *audit["ranks"], *audit["groups"])
     ]
     return ["## Confidence and groups" if audit["groups"] else "## Confidence", _table(head, rows)]
 

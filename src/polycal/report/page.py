@@ -29,7 +29,7 @@ def render_page(audit: dict[str, Any], *, title: str | None = None, command: str
             summary=summarise(audit),
             found=[p for p in pictures if p["about"] == "finding"],
             confidence=[p for p in pictures if p["about"] == "confidence"],
-            groups=[p for p in pictures if p["about"] == "group"],
+            groups=[p for p in pictures if p["about"] in {"rank", "group"}],
             classes=_class_rows(audit["classes"]),
             command=command or references.python_call(audit),
             references=references,
@@ -51,15 +51,17 @@ def _pictures(audit: dict[str, Any]) -> list[dict[str, Any]]:
     """The pictures with their charts; those of the questions found after a calibrator among them."""
     after = [] if audit["after"] is None else audit["after"]["pictures"]
     named = [(picture, "") for picture in audit["pictures"]] + [(p, "after the calibrator") for p in after]
-    measured = {group["name"]: group for group in audit["groups"]}
+    measured = {("rank", q["name"]): q for q in audit["ranks"]} | {
+        ("group", q["name"]): q for q in audit["groups"]
+    }
     unfolded = _unfolded(audit)
     return [
         picture
         | {
             "id": f"picture-{i}",
             "when": when,
-            "measured": measured[picture["name"]] if picture["about"] == "group" else None,
-            "open": picture["name"] in unfolded,
+            "measured": measured.get((picture["about"], picture["name"])),
+            "open": picture["about"] == "group" and picture["name"] in unfolded,
             "charts": [
                 {"id": f"picture-{i}-reliability", "spec": reliability_chart(picture)},
                 {"id": f"picture-{i}-cumulative", "spec": cumulative_chart(picture)},

@@ -53,11 +53,10 @@ def _sections(audit: dict[str, Any]) -> Iterable[tuple[str, Table]]:
         _question_table(worst, audit),
     )
     if audit["confidence"] is not None:
-        title = "Is the most likely class right?" + (" Groups: is it one of them?" * bool(audit["groups"]))
-        yield (
-            title,
-            _question_table([audit["confidence"], *audit["groups"]], audit, tested=bool(audit["groups"])),
-        )
+        named = [audit["confidence"], *audit["ranks"], *audit["groups"]]
+        groups = ", and your groups" if audit["groups"] else ""
+        title = f"Questions that nobody searched for: the most likely classes{groups}"
+        yield title, _question_table(named, audit, tested=bool(audit["groups"]))
 
 
 def _headline(audit: dict[str, Any]) -> Text:

@@ -9,7 +9,7 @@ from polycal._validation import check_integer, check_level, check_real, check_se
 from polycal.families.witness import Witness
 from polycal.inference.betting import lower_bound, mixture_lower_bound, mixture_p_value, p_value, set_up
 from polycal.inference.certificate import Certificate, Reading, correlation_bound
-from polycal.sample import Question, Sample, ask_confidence, ask_subset
+from polycal.sample import Question, Sample, ask_members
 from polycal.states.base import State, plain_set
 from polycal.states.sums import Runs
 from polycal.storage.rules import Array, ClassSet, Part, Real, Text, Whole, expect
@@ -164,9 +164,11 @@ class ReadingState(State):
     Parameters
     ----------
     members : list of int or None
-        The classes that count as "yes"; None: "is the most likely class right?".
+        The classes that count as "yes"; None: "is the label among the `top` most likely classes?".
     low, high : float
         The range (low, high] of predictions, chosen on other rows.
+    top : int, default 1
+        How many most likely classes count as "yes" if no `members` are given.
 
     Notes
     -----
@@ -185,12 +187,14 @@ class ReadingState(State):
     members: Annotated[Any, ClassSet()]
     low: Annotated[float, Real(low=-1, high=1)]
     high: Annotated[float, Real(low=-1, high=1)]
+    top: Annotated[int, Whole(low=1)]
     _text: Annotated[str, Text()]
     _sums: Annotated[Float64s, Array("float64", "4", low=0)]
 
-    def __init__(self, members: Any, low: float, high: float) -> None:
+    def __init__(self, members: Any, low: float, high: float, *, top: int = 1) -> None:
         super().__init__()
         self.members = plain_set(members)
+        self.top = check_integer(top, "top", minimum=1)
         self.low, self.high = check_real(low, "low", low=-1, high=1), check_real(high, "high", low=-1, high=1)
         self._text = ""
         # Weight, weighted prediction, weighted "yes", and weighted half of what lists leave in doubt, inside the range.
@@ -230,4 +234,4 @@ class ReadingState(State):
         self._text = other._text
 
     def _ask(self, sample: Sample) -> Question:
-        return ask_confidence(sample) if self.members is None else ask_subset(sample, np.array(self.members))
+        return ask_members(sample, self.top if self.members is None else np.array(self.members))

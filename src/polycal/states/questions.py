@@ -5,14 +5,14 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_real, class_set
+from polycal._validation import check_integer, check_real, class_set
 from polycal.inference.question_bounds import Residuals
 from polycal.measures.smooth import projected_curve
-from polycal.sample import Sample, ask_confidence, ask_subset, row_blocks
+from polycal.sample import Sample, ask_members, row_blocks
 from polycal.states.base import State, plain_set
 from polycal.states.cells import CellNoise, Cells, Doubt, QuestionSummary, summary_of
 from polycal.states.sums import Runs
-from polycal.storage.rules import ClassSet, Part, Real, expect
+from polycal.storage.rules import ClassSet, Part, Real, Whole, expect
 
 
 class QuestionState(State):
@@ -22,6 +22,8 @@ class QuestionState(State):
     ----------
     subset : list of class indices or names, optional
         The classes that count as "yes". By default the question of confidence: "is the most likely class right?".
+    top : int, default 1
+        How many most likely classes count as "yes" if no `subset` is given.
     resolution : float, default 0
         Width h of the cells in which predictions are compacted. 0: every distinct prediction is kept, the error is
         exact and the memory grows with the number of distinct predictions.
@@ -63,12 +65,16 @@ class QuestionState(State):
 
     subset: Annotated[Any, ClassSet()]
     resolution: Annotated[float, Real(low=0, high=0.5)]
+    top: Annotated[int, Whole(low=1)]
     _runs: Annotated[Runs, Part((Runs,))]
     _cells: Annotated[Cells, Part((Cells,))]
     _doubt: Annotated[Doubt, Part((Doubt,))]
 
-    def __init__(self, subset: Any = None, *, resolution: float = 0.0, class_names: Any = None) -> None:
+    def __init__(
+        self, subset: Any = None, *, top: int = 1, resolution: float = 0.0, class_names: Any = None
+    ) -> None:
         super().__init__()
+        self.top = check_integer(top, "top", minimum=1)
         self.resolution = check_real(resolution, "resolution", low=0, high=0.5)
         # Names become positions when the classes are known.
         self.subset = plain_set(subset)
@@ -140,7 +146,7 @@ class QuestionState(State):
 
     def _add(self, sample: Sample, weight: Float64s, rows: Ints) -> None:  # noqa: ARG002 - row numbers do not matter
         subset = self.subset
-        question = ask_confidence(sample) if subset is None else ask_subset(sample, np.array(subset))
+        question = ask_members(sample, self.top if subset is None else np.array(subset))
         if self.resolution > 0:
             self._cells.add(question.predicted[:, None], ~question.hits, weight)
         else:

@@ -1,0 +1,95 @@
+"""Ranks: is the label among the m most likely classes as often as their probabilities sum to?"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from polycal._typing import Float64s, Floats
+from polycal._validation import check_integer
+from polycal.families.notion import ErrorEstimate, Notion
+from polycal.families.witness import A_FUNCTION, Witness
+from polycal.measures.functions import ScalarFunction
+from polycal.measures.smooth import smooth_curve
+from polycal.sample import Sample, ask_top_set
+from polycal.storage.rules import Whole
+
+# What an audit asks by default.
+RANKS = (2, 3, 5, 10)
+
+
+@dataclass(frozen=True)
+class TopSet(Notion):
+    r"""Calibration of ranks: is the label among the m most likely classes as often as their probabilities say?
+
+    Parameters
+    ----------
+    m : int, default 5
+        How many classes; 1 is `Confidence` with ``smooth=True``.
+
+    Notes
+    -----
+    Definition: the weights are :math:`\varphi(\sum_{\ell \in T(v)} v_\ell) 1_{T(v)}` with 1-Lipschitz :math:`\varphi`
+    and :math:`T(v)` the m most likely classes (the first of equals). Estimator: plug-in, exact. Cost: O(nk) to find
+    the classes, then O(n log n). Bias: upwards, of order :math:`n^{-1/2}`.
+
+    Of lists, the m most likely classes must be listed.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> y_proba = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]]
+    >>> pc.calibration_error([0, 0], y_proba, pc.TopSet(2))
+    0.25
+    """
+
+    m: int = 5
+    name: ClassVar[str] = "top-set"
+    reads_lists: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_integer(self.m, "m", minimum=1)
+
+    def estimate(self, sample: Sample) -> ErrorEstimate:
+        """Compute the error on a validated sample."""
+        curve = smooth_curve(ask_top_set(sample, self.m))
+        witness = TopSetWitness(self.m, curve.phi.simplified(), sample.n_classes, sample.class_names)
+        method = "exact supremum over 1-Lipschitz weights"
+        return ErrorEstimate(curve.value, "exact", self, method, 1, sample.n_samples, witness)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TopSetWitness(Witness):
+    """w(v) = phi(<1_T, v>) 1_T with T the m most likely classes: is the label among them?
+
+    Attributes
+    ----------
+    m : int
+        How many.
+    phi : LipschitzFunction or StepFunction
+        The weight as a function of their probability.
+    """
+
+    m: Annotated[int, Whole(low=1)]
+    phi: Annotated[ScalarFunction, A_FUNCTION]
+    n_classes: int
+    class_names: tuple[str, ...] | None = None
+    family: ClassVar[str] = "top-set"
+
+    def evaluate(self, proba: Floats) -> Float64s:
+        """``phi`` of the probability of the most likely classes on them, 0 elsewhere."""
+        chosen = np.argsort(-proba, axis=1, kind="stable")[:, : self.m]
+        total = np.take_along_axis(proba, chosen, axis=1).sum(axis=1, dtype=np.float64)
+        out = np.zeros(proba.shape)
+        np.put_along_axis(out, chosen, self.phi(np.minimum(total, 1.0))[:, None], axis=1)
+        return out
+
+    def correlations(self, sample: Sample) -> Float64s:
+        """``(1[y in T] - <1_T, v>) phi(<1_T, v>)``, without the ``(n, k)`` values."""
+        self._check_classes(sample)
+        question = ask_top_set(sample, self.m)
+        return (question.hits - question.predicted) * self.phi(question.predicted)
+
+    def describe(self) -> str:
+        """The question asked."""
+        return "is the most likely class right?" if self.m == 1 else f"is it among the {self.m} most likely?"
