@@ -126,7 +126,7 @@ def main(options):
                 for row in power_curve(case, name, tried(place.python, name, test, arrays, limits)):
                     store.add({"n": n, **row})
                     print(describe(row), flush=True)
-    if not options.quick and not options.methods:
+    if not options.quick and "polycal audit" in wanted(options.methods):
         for row in beyond_the_tests(repeats, store, limits, options):
             store.add(row)
             print(describe(row), flush=True)
