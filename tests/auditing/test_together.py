@@ -143,9 +143,7 @@ def test_rows_that_go_by_have_the_same_bounds(monkeypatch, tmp_path, weighted):
     for one, other in zip(
         (held.confidence, *held.groups), (streamed.confidence, *streamed.groups), strict=True
     ):
-        if weighted:
-            assert other.at_most is None
-            assert one.at_least < one.smooth_error < one.at_most
-        else:
-            assert (one.at_least, one.at_most) == pytest.approx((other.at_least, other.at_most), abs=1e-4)
-            assert one.discovered == other.discovered
+        assert one.at_least < one.smooth_error < one.at_most
+        assert (one.at_least, one.at_most) == pytest.approx((other.at_least, other.at_most), abs=1e-4)
+        assert one.discovered == other.discovered
+        assert np.log(other.e_value) == pytest.approx(np.log(one.e_value), abs=0.5)

@@ -43,14 +43,15 @@ def add_to_bins(predicted, answer, weight, edges, table):
 
 @compiled
 def add_to_cells(predicted, answer, weight, cells, totals):
-    """Add an (n, q) block of predictions to (q, m, 2) cells and (q, 3) totals.
+    """Add an (n, q) block of predictions to (q, m, 2) cells and (q, 4) totals.
 
     A cell gets the weighted residual and its variance if the predictions are right. The totals are the weighted
-    prediction, the weighted "yes", and ``weight |residual| |prediction - middle of its cell|``.
+    prediction, the weighted "yes", ``weight |residual| |prediction - middle of its cell|``, and the square of the
+    weighted residual; of files of earlier versions, without the last.
     """
     n, n_questions = predicted.shape
     m = cells.shape[1]
-    if m == 0 or cells.shape != (n_questions, m, 2) or totals.shape != (n_questions, 3):
+    if m == 0 or cells.shape != (n_questions, m, 2) or totals.shape[0] != n_questions or totals.shape[1] < 3:
         raise ValueError("the cells do not fit the questions")
     for i in range(n):
         w = weight[i]
@@ -66,3 +67,5 @@ def add_to_cells(predicted, answer, weight, cells, totals):
             totals[j, 0] += w * p
             totals[j, 1] += w * hit
             totals[j, 2] += w * abs(residual) * abs(p - (c + 0.5) / m)
+            if totals.shape[1] > 3:
+                totals[j, 3] += (w * residual) ** 2

@@ -16,6 +16,7 @@ from polycal.calibrators.base import Calibrator
 from polycal.io.chunks import Chunk
 from polycal.sample import Sample
 from polycal.states.base import State
+from polycal.states.cells import Weights
 from polycal.states.certificate import CertificateState, ReadingState
 from polycal.states.kernel import KernelState
 from polycal.states.questions import ClassesState, QuestionState
@@ -26,6 +27,7 @@ Half = Literal["all", "searched", "judging"]
 _PURPOSE = 0
 _Turn = AbstractContextManager[Any]
 _NO_WAITING: _Turn = nullcontext()
+_NO_ROWS = Weights()
 # What the states of one thread take, at most, beside those of groups and of the kernel search; a group; and a number
 # of the kernel search.
 _STATE_BYTES, _GROUP_BYTES, _SUM_BYTES = 64 << 20, 1 << 20, 32
@@ -50,15 +52,15 @@ class Pass:
         Applied to the rows before any state sees them.
     n_searched, n_judging : int
         Rows of positive weight of the two halves.
-    weighted : bool
-        Whether some row had a weight other than 0 and 1.
+    weights : Weights
+        Of all rows.
     """
 
     seed: int
     calibrator: Calibrator | None = None
     n_searched: int = 0
     n_judging: int = 0
-    weighted: bool = False
+    weights: Weights = _NO_ROWS
 
     @property
     def bytes_each(self) -> int:
@@ -71,7 +73,9 @@ class Pass:
         counted = _counted(chunk.sample)
         self.n_searched += int(np.count_nonzero(searched & counted))
         self.n_judging += int(np.count_nonzero(~searched & counted))
-        self.weighted |= _is_weighted(chunk.sample)
+        weight = chunk.sample.sample_weight
+        own = Weights.of(np.ones(chunk.sample.n_samples) if weight is None else weight)
+        self.weights = self.weights.merged(own)
         if self.calibrator is not None:
             chunk = Chunk(calibrated_rows(chunk.sample, self.calibrator), chunk.rows)
         parts = {"all": chunk}
@@ -87,7 +91,7 @@ class Pass:
         """A pass for another thread, of copies of the states, but the same ones where they hold rows."""
         shared = [self.calibrator, *(state for state, _ in self._states() if state.holds_rows)]
         return replace(
-            deepcopy(self, {id(one): one for one in shared}), n_searched=0, n_judging=0, weighted=False
+            deepcopy(self, {id(one): one for one in shared}), n_searched=0, n_judging=0, weights=_NO_ROWS
         )
 
     def merge(self, other: Self) -> Self:
@@ -97,7 +101,7 @@ class Pass:
                 mine.merge(theirs)
         self.n_searched += other.n_searched
         self.n_judging += other.n_judging
-        self.weighted |= other.weighted
+        self.weights = self.weights.merged(other.weights)
         return self
 
     def _states(self) -> Iterator[tuple[State, Half]]:
@@ -202,8 +206,3 @@ def _counted(sample: Sample) -> Bools:
     if sample.sample_weight is None:
         return np.ones(sample.n_samples, dtype=np.bool_)
     return sample.sample_weight > 0
-
-
-def _is_weighted(sample: Sample) -> bool:
-    weight = sample.sample_weight
-    return weight is not None and bool(((weight != 0.0) & (weight != 1.0)).any())

@@ -90,7 +90,7 @@ def named_of(measures: Sequence[Measure], n_ranks: int, alpha: float) -> NamedEr
 def bounded(measures: Sequence[Measure], alpha: float, shares: tuple[float, float]) -> list[QuestionError]:
     """The questions with bounds of their errors that hold together, and what e-BH finds among them.
 
-    Where lists hide something, or weights of rows that have gone by are not known any more, there are no bounds.
+    Where lists hide something there are no bounds.
     """
     known = [residuals for _, residuals in measures if residuals is not None]
     # Of two classes, one question is the other's opposite.

@@ -51,7 +51,7 @@ class QuestionError:
         classes, of which there may be thousands.
     at_least, at_most : float or None
         Bounds of the true error, of which `smooth_error` is an estimate: from all rows, and valid together with all
-        others of the audit (see `Audit`). None where lists hide something, and for weighted rows that go by.
+        others of the audit (see `Audit`). None where lists hide something.
     e_value : float or None
         Evidence against the hypothesis that the question's predictions are right: how many times a stake of 1 has
         grown in bets that gain nothing if they are.

@@ -45,7 +45,7 @@ from polycal.inference.certificate import main_question, worst_range
 from polycal.inference.question_bounds import Residuals
 from polycal.inference.redraw import Noise
 from polycal.sample import Sample, ask_members, likely_classes
-from polycal.states.cells import QuestionSummary
+from polycal.states.cells import QuestionSummary, Weights
 from polycal.states.certificate import CertificateState, ReadingState
 from polycal.states.kernel import KernelState, choose_landmarks
 from polycal.states.questions import ClassesState, QuestionState
@@ -102,7 +102,7 @@ class StreamedRows(Rows):
             n_samples=scores.n_samples,
             n_searched=passed.n_searched if enough else 0,
             n_judging=passed.n_judging if enough else 0,
-            weighted=passed.weighted or scores.total_weight != scores.n_samples,
+            weighted=scores.total_weight != scores.n_samples or passed.weights.square != passed.weights.total,
             scores=scores.finish(),
             classes=self._classes(passed),
             confidence=confidence,
@@ -307,7 +307,7 @@ class StreamedRows(Rows):
             self._measure(
                 passed,
                 self._question(self._name(c), np.array([c]), summary),
-                partial(passed.classes.residuals, number, error=summary.value),
+                partial(passed.classes.residuals, number, summary.value),
             )
             for number, (c, summary) in enumerate(zip(classes, summaries, strict=True))
         ]
@@ -327,11 +327,9 @@ class StreamedRows(Rows):
         return named_of(measures, len(passed.ranks), self.plan.alpha)
 
     def _measure(
-        self, passed: MeasuringPass, error: QuestionError, residuals: Callable[[int], Residuals]
+        self, passed: MeasuringPass, error: QuestionError, residuals: Callable[[Weights], Residuals | None]
     ) -> Measure:
-        if passed.weighted or error.smooth_error_high is not None:
-            return error, None
-        return error, residuals(passed.n_searched + passed.n_judging)
+        return error, None if error.smooth_error_high is not None else residuals(passed.weights)
 
     def _groups(self, passed: MeasuringPass, errors: Sequence[QuestionError]) -> tuple[QuestionError, ...]:
         plan = self.plan

@@ -181,7 +181,7 @@ def _not_below(result: "pc.Audit", threshold: float | None) -> list[str]:
 def _why(question: QuestionError, n_samples: int, threshold: float) -> str:
     name, asked = question.name, f"--pass-below {threshold:g}"
     if question.at_most is None:
-        return f'"{name}" has no upper bound (lists hide some of it, or rows are weighted), so {asked} is not shown.'
+        return f'"{name}" has no upper bound (lists hide some of it), so {asked} is not shown.'
     if (question.at_least or 0.0) > threshold:
         return f'the error of "{name}" is at least {question.at_least:.4f}, above {asked}.'
     needed = float(f"{n_samples * (question.at_most / threshold) ** 2:.1g}") if threshold else float("inf")

@@ -203,7 +203,7 @@ def e_value(residuals: Residuals, level: float) -> float:
     stake = min(np.sqrt(2.0 * np.log(4.0 / level) / spread), _LARGEST_STAKE)
     price = (-np.log1p(-stake) - stake) * n * residuals.square
     gains = np.array([residuals.mean, -residuals.mean, residuals.tilted, -residuals.tilted])
-    gains[2:] -= 2.0 * residuals.doubt
+    gains[2:] -= 2.0 * residuals.doubt * residuals.stake
     return float(np.exp(np.minimum(stake * n * gains - price, 690.0)).mean())
 
 

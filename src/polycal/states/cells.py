@@ -1,7 +1,7 @@
 """Residuals of questions added up in cells of their predicted probability, and what they say of the questions."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,30 @@ from polycal.inference.question_bounds import Residuals
 from polycal.measures.smooth import SmoothCurve, largest_change, projected_curve, projected_error
 from polycal.storage.rules import Array, expect
 from polycal.storage.saved import Saved
+
+
+class Weights(NamedTuple):
+    """The weights of rows: how many are positive, their sum, the sum of their squares, and the largest."""
+
+    n_rows: int = 0
+    total: float = 0.0
+    square: float = 0.0
+    largest: float = 0.0
+
+    @classmethod
+    def of(cls, weight: Float64s) -> "Weights":
+        """Of some rows."""
+        n_rows, largest = int(np.count_nonzero(weight)), float(weight.max(initial=0.0))
+        return cls(n_rows, float(weight.sum()), float(weight @ weight), largest)
+
+    def merged(self, other: "Weights") -> "Weights":
+        """Both together."""
+        return Weights(
+            self.n_rows + other.n_rows,
+            self.total + other.total,
+            self.square + other.square,
+            max(self.largest, other.largest),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,15 +153,16 @@ class Cells(Saved):
 
     # Of each question and cell: weighted residual, and its variance if predictions are right.
     cells: Annotated[Float64s, Array("float64", "n_questions n_cells 2")]
-    # Of each question: weighted prediction, weighted "yes", and how far the cells' middles may be off.
-    totals: Annotated[Float64s, Array("float64", "n_questions 3", low=0)]
+    # Of each question: weighted prediction, weighted "yes", how far the cells' middles may be off, and the square of
+    # the weighted residual, which files of earlier versions do not have.
+    totals: Annotated[Float64s, Array("float64", "n_questions n_totals", low=0)]
     role: ClassVar[str] = "part"
     family: ClassVar[str] = "cells"
 
     @classmethod
     def empty(cls, n_questions: int, n_cells: int) -> "Cells":
         """No rows."""
-        return cls(np.zeros((n_questions, n_cells, 2)), np.zeros((n_questions, 3)))
+        return cls(np.zeros((n_questions, n_cells, 2)), np.zeros((n_questions, 4)))
 
     def add(self, predicted: Floats, answer: Ints | Bools, weight: Float64s) -> None:
         """Take in (n, q) predictions; the answer to question j is "yes" on the rows with ``answer == j``."""
@@ -151,33 +176,45 @@ class Cells(Saved):
         expect(self.cells.shape[:2] == (n_questions, n_cells), "there must be cells for each question")
         most = total_weight * (1.0 + 1e-6)
         expect(
-            (self.totals <= most).all() and (np.abs(self.cells[..., 0]) <= most).all(),
+            (self.totals[:, :3] <= most).all() and (np.abs(self.cells[..., 0]) <= most).all(),
             "residuals must be at most 1",
         )
         expect((self.cells[..., 1] >= 0).all(), "variances must not be negative")
+        expect(self.totals.shape[1] in {3, 4}, "there must be three or four totals of each question")
 
     def merge(self, other: "Cells") -> None:
         """Take in the rows of another."""
         self.cells += other.cells
-        self.totals += other.totals
+        n_totals = min(self.totals.shape[1], other.totals.shape[1])
+        self.totals = self.totals[:, :n_totals] + other.totals[:, :n_totals]
 
     def summary(self, question: int, total_weight: float) -> QuestionSummary:
         """One question, finished."""
         used = self.in_cells(question, total_weight)
         curve = projected_curve(used.middles, used.residual)
-        predicted, frequency, bound = (float(total) for total in self.totals[question] / total_weight)
+        predicted, frequency, bound = (float(total) for total in self.totals[question, :3] / total_weight)
         chance = float(np.sqrt(self.cells[question, :, 1].sum())) / total_weight
         return summary_of(curve, bound, predicted, frequency, chance)
 
-    def residuals(self, question: int, n_rows: int, error: float) -> Residuals:
-        """What bounds need to know of one question, if all ``n_rows`` rows weigh 1."""
-        residual, variance = self.cells[question].T / n_rows
+    def residuals(self, question: int, error: float, weights: Weights) -> Residuals | None:
+        """What bounds need to know of one question; None if it was read from a file of an earlier version."""
+        if self.totals.shape[1] < 4:
+            return None
+        residual, variance = self.cells[question].T
         tilt = 1.0 - (2.0 * np.arange(residual.size) + 1.0) / residual.size
-        doubt, tilted = float(self.totals[question, 2]) / n_rows, float(residual @ tilt)
-        # (y - u)^2 = u (1 - u) + (y - u) (1 - 2 u), and 1 - 2 u in a cell differs from its tilt by its width at most.
-        square = min(float(variance.sum()) + tilted + 2.0 * doubt, 1.0)
-        mean = float(residual.sum())
-        return Residuals(n_rows, error, doubt, 1.0, 1.0, mean, tilted, square, float(variance.sum()))
+        off, square = self.totals[question, 2:]
+        n, largest = weights.n_rows, weights.largest
+        return Residuals(
+            n_samples=n,
+            error=error,
+            doubt=float(off) / weights.total,
+            stake=weights.total / (n * largest),
+            stake_square=weights.square / (n * largest**2),
+            mean=float(residual.sum()) / (n * largest),
+            tilted=float(residual @ tilt) / (n * largest),
+            square=float(square) / (n * largest**2),
+            variance=float(variance.sum()) / (n * largest**2),
+        )
 
     def noise(self, question: int, total_weight: float, n_draws: int, rng: np.random.Generator) -> Float64s:
         """Errors that right predictions would have shown."""

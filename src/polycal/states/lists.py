@@ -22,9 +22,9 @@ class TruncatedQuestionState(QuestionState):
     resolution: Annotated[float, Real(low=1e-6, high=0.5)]
 
     def __init__(
-        self, subset: Any, *, remainder: Remainder = "unknown", resolution: float = 2.0**-16
+        self, subset: Any, *, remainder: Remainder = "unknown", resolution: float = 2.0**-16, top: int = 1
     ) -> None:
-        super().__init__(subset, resolution=resolution)
+        super().__init__(subset, top=top, resolution=resolution)
         check_choice(remainder, "remainder", REMAINDERS)
         self.remainder = remainder
 

@@ -10,7 +10,7 @@ from polycal.inference.question_bounds import Residuals
 from polycal.measures.smooth import projected_curve
 from polycal.sample import Sample, ask_members, row_blocks
 from polycal.states.base import State, plain_set
-from polycal.states.cells import CellNoise, Cells, Doubt, QuestionSummary, summary_of
+from polycal.states.cells import CellNoise, Cells, Doubt, QuestionSummary, Weights, summary_of
 from polycal.states.sums import Runs
 from polycal.storage.rules import ClassSet, Part, Real, Whole, expect
 
@@ -99,10 +99,10 @@ class QuestionState(State):
         mean, frequency = float(weight @ predicted) / total, float(hits.sum()) / total
         return summary_of(curve, 0.0, mean, frequency, chance)
 
-    def residuals(self, n_rows: int) -> Residuals:
-        """What bounds need to know of so many rows of weight 1 (compacted only)."""
+    def residuals(self, weights: Weights) -> Residuals | None:
+        """What bounds need to know of rows with these weights (compacted only); None if that is not known any more."""
         self._compacted()
-        return self._cells.residuals(0, n_rows, self._middles().value)
+        return self._cells.residuals(0, self._middles().value, weights)
 
     def noise(self, n_draws: int, seed: int = 0) -> Float64s:
         """Errors that right predictions would have shown (compacted only), with normal residuals."""
@@ -211,9 +211,9 @@ class ClassesState(State):
             self._doubt.applied(self._cells.summary(c, total), c, total) for c in range(self._n_followed)
         )
 
-    def residuals(self, question: int, n_rows: int, error: float) -> Residuals:
-        """What bounds need to know of one of the classes followed, of this error, in so many rows of weight 1."""
-        return self._cells.residuals(question, n_rows, error)
+    def residuals(self, question: int, error: float, weights: Weights) -> Residuals | None:
+        """What bounds need to know of one of the classes followed, of this error, in rows with these weights."""
+        return self._cells.residuals(question, error, weights)
 
     def noise(self, n_draws: int, seed: int = 0) -> Float64s:
         """Errors that right predictions would have shown: (n_classes, n_draws), with independent normal residuals."""
