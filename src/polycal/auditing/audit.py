@@ -103,9 +103,10 @@ def audit(
     bounds of the findings at a level of `alpha` / 2 over their number, and ``at_least`` and ``at_most`` of confidence,
     groups and classes with the other half (see `QuestionError`; these are not searched for, so that all rows judge
     them). With calibrated predictions the chance that any finding or group is called significant is at most `alpha`:
-    confidence and, up to 20,000 rows, the kernel are tested on all rows by redrawing labels, what is searched for on
-    the other half by betting, and Holm's correction is over all. When nothing is significant, the audit says how large
-    an error would have been found.
+    what is searched for is tested on the other half by betting, with half of `alpha`; confidence, groups, the kernel
+    (up to 20,000 rows) and all sets of few classes (n 2^k up to 2,097,152) on all rows by redrawing labels, with the
+    other half. Holm's correction is over all tests of either kind. When nothing is significant, the audit says how
+    large an error would have been found.
 
     The same rows, seed and options give the same audit, to rounding, whether the rows are in memory, in files or on a
     cluster. Up to 4,194,304 probabilities (n k, with k at least 20) everything is exact. Beyond, rows go by in three

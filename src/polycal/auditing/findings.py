@@ -15,10 +15,18 @@ from polycal.auditing.result import Finding, QuestionError
 from polycal.families.auditor import Auditor, NotionAuditor
 from polycal.families.kernel import KernelAuditor
 from polycal.families.questions import Confidence
+from polycal.families.subset import SubsetAuditor, SubsetSmooth
 from polycal.families.witness import Witness
 from polycal.inference.certificate import Certificate, Reading, certify_sample, holm, read_witness
 from polycal.inference.kernel_noise import MOST_ROWS, kernel_noise
-from polycal.inference.redraw import Noise, draws_wanted, noise_test, question_noise
+from polycal.inference.redraw import (
+    MOST_DRAWS,
+    Noise,
+    draws_wanted,
+    noise_test,
+    question_noise,
+    redraw_labels,
+)
 from polycal.kernels.kernels import Laplace
 from polycal.measures.smooth import smooth_error
 from polycal.sample import Sample, ask_confidence, split_rows
@@ -26,6 +34,8 @@ from polycal.sample import Sample, ask_confidence, split_rows
 # Fewer rows than this on either side prove nothing.
 MIN_ROWS = 10
 _POWER = 0.8
+# Rows times sets of classes up to which these are measured in milliseconds, and so on redrawn labels too.
+_FEW_SETS = 1 << 21
 
 Halves = tuple[Ints, Ints] | None
 
@@ -99,7 +109,7 @@ def findings_of(
         if certificate.p_value <= level:
             return 1.0
         drawn = noise()
-        return None if drawn is None else noise_test(drawn, n_draws, own)[1]
+        return None if drawn is None else noise_test(drawn, n_draws, own, fewest=1)[1]
 
     return tuple(
         Finding(
@@ -119,7 +129,10 @@ def findings_of(
 
 
 def whole_noise(auditor: Auditor, sample: Sample, seed: int) -> Noise | None:
-    """A test by all rows of what an auditor looks at: nobody needs to search for confidence, or for all at once."""
+    """A test by all rows of what an auditor looks at: nobody needs to search for confidence, or for all at once.
+
+    Where all sets of classes can be tried again and again, that needs no other rows to judge it either.
+    """
     if sample.is_listed:
         return None
     if isinstance(auditor, NotionAuditor) and auditor.notion == Confidence(smooth=True):
@@ -133,7 +146,21 @@ def whole_noise(auditor: Auditor, sample: Sample, seed: int) -> Noise | None:
         return question_noise(ordered, smooth_error(ordered))
     if isinstance(auditor, KernelAuditor) and sample.n_samples <= MOST_ROWS:
         return kernel_noise(sample, (auditor.kernel, Laplace()), seed)
+    if isinstance(auditor, SubsetAuditor) and sample.n_samples << min(sample.n_classes, 30) <= _FEW_SETS:
+        return _subset_noise(sample, auditor.max_size)
     return None
+
+
+def _subset_noise(sample: Sample, max_size: int | None) -> Noise:
+    """The error of the worst of all sets of few classes."""
+    notion = SubsetSmooth(max_size).repeated(MOST_DRAWS)
+    # So that the draws do not depend on the order of the rows.
+    ordered = sample.take(
+        np.lexsort([np.round(sample.proba[:, c], 9) for c in np.argsort(sample.mean_proba())])
+    )
+    return Noise(
+        notion.estimate(ordered).value, lambda rng: notion.estimate(redraw_labels(ordered, rng)).value
+    )
 
 
 def corrected(

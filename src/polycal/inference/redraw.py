@@ -226,8 +226,10 @@ def question_noise(question: Question, error: float) -> Noise:
     return Noise(error, partial(_redrawn_error, question))
 
 
-def noise_test(noise: Noise, n_draws: int, seed: np.random.SeedSequence) -> tuple[float, float]:
-    """The mean of the noise, and the p-value of the error, from at most ``n_draws`` draws.
+def noise_test(
+    noise: Noise, n_draws: int, seed: np.random.SeedSequence, fewest: int = FEWEST_DRAWS
+) -> tuple[float, float]:
+    """The mean of the noise in the ``fewest`` first draws, and the p-value of the error, from at most ``n_draws``.
 
     Drawing stops when `_ENOUGH` errors have reached the one seen; the p-value is then their share (Besag and
     Clifford 1991), which is as valid as that of a fixed number, and spends the time on the errors that need it.
@@ -235,11 +237,11 @@ def noise_test(noise: Noise, n_draws: int, seed: np.random.SeedSequence) -> tupl
     rng = np.random.default_rng(seed)
     drawn: list[float] = []
     reached: list[int] = []
-    while len(drawn) < FEWEST_DRAWS or (len(drawn) < n_draws and len(reached) < _ENOUGH):
+    while len(drawn) < fewest or (len(drawn) < n_draws and len(reached) < _ENOUGH):
         drawn.append(noise.draw(rng))
         if drawn[-1] >= noise.error - 1e-12:
             reached.append(len(drawn))
-    floor = float(np.mean(drawn[:FEWEST_DRAWS]))
+    floor = float(np.mean(drawn[:fewest]))
     if len(reached) >= _ENOUGH:
         return floor, _ENOUGH / reached[_ENOUGH - 1]
     return floor, (1 + len(reached)) / (1 + len(drawn))
