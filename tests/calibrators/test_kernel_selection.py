@@ -9,7 +9,8 @@ from polycal.calibrators.kernel import selection, tuning
 from polycal.calibrators.kernel.features import features_of_baseline
 from polycal.calibrators.kernel.selection import Choice, Trial, choose, cross_fit_matrix
 from polycal.calibrators.loss import Scores, log_proba, logit_scores, proba_scores
-from polycal.calibrators.matrix import MatrixPenalty, choose_penalty
+from polycal.calibrators.matrix import choose_penalty
+from polycal.calibrators.priors import PRIOR, MatrixPenalty
 from polycal.calibrators.regression import sort_by_fold
 from polycal.sample import split_rows
 
@@ -77,7 +78,7 @@ def test_held_out_logits_of_the_matrix_do_not_depend_on_held_out_labels(monkeypa
     proba, labels = draw_mixed(400)
     sample, folds = sorted_by_fold(check_sample(labels, proba))
     # The penalty, and the start, depend on all labels; they are fixed. (The start matters within the tolerance only.)
-    chosen = choose_penalty(sample, MatrixPenalty.tied)
+    chosen = choose_penalty(sample, MatrixPenalty.tied, PRIOR)
     monkeypatch.setattr(selection, "choose_penalty", lambda *_: chosen)
     logits, points = cross_fit_matrix(sample, folds)
     other = sample.labels.copy()

@@ -15,6 +15,7 @@ from polycal._card import card, some
 from polycal._threads import map_threads, one_blas_thread
 from polycal._typing import Float64s, Floats, Path
 from polycal._validation import check_proba, check_sample, column_names, to_numpy
+from polycal.calibrators.priors import warn_if_few
 from polycal.families.auditor import weighted_rows
 from polycal.sample import Sample, row_blocks, row_sums
 from polycal.steps import Program, Softmax, run
@@ -100,8 +101,13 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
         )
         return self._fit_sample(sample)
 
+    def _n_numbers(self, n_classes: int) -> int:  # noqa: ARG002 - for subclasses
+        """How many numbers are fitted whatever the rows; fewer rows than that are worth a warning."""
+        return 0
+
     def _fit_sample(self, sample: Sample) -> Self:
         """Fit on a validated sample."""
+        warn_if_few(sample, self._n_numbers(sample.n_classes), type(self).__name__)
         with one_blas_thread(sample.n_samples * sample.n_classes**2):
             self.steps_ = self._fit(sample)
         self._set_classes(sample.n_classes, sample.class_names)

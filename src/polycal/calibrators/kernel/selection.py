@@ -20,10 +20,12 @@ from polycal.calibrators.kernel.features import (
 from polycal.calibrators.loss import Scores, logit_scores, total_weight
 from polycal.calibrators.matrix import (
     CHOICE_EFFORT,
-    MatrixPenalty,
     choose_penalty,
+    fold_inverses,
     fold_maps,
+    scaled_map,
 )
+from polycal.calibrators.priors import PRIOR, MatrixPenalty
 from polycal.calibrators.regression import ClassBlocks, FoldModels, Ridge, SoftmaxRegression, fit_tilt
 from polycal.sample import Sample
 
@@ -234,8 +236,13 @@ def mix_in_matrix(trial: Trial, choice: Choice) -> Choice:
 
 def cross_fit_matrix(sample: Sample, folds: Sequence[slice]) -> tuple[Floats, Sequence[Floats]]:
     """The logits of matrix scaling for each row, fitted on the other folds; and the folds' maps, the bias below."""
-    chosen = choose_penalty(sample, MatrixPenalty.tied)
-    models = fold_maps(sample, folds, chosen.start)
-    penalty = MatrixPenalty.tied(chosen.penalty).per(total_weight(sample))
-    models.move([penalty] * len(folds), CHOICE_EFFORT)
+    chosen = choose_penalty(sample, MatrixPenalty.tied, PRIOR)
+    inverses = fold_inverses(sample, folds, PRIOR)
+    starts = [
+        scaled_map(sample.n_classes, inverse) if chosen.start is None else chosen.start
+        for inverse in inverses
+    ]
+    models, penalty = fold_maps(sample, folds, starts), MatrixPenalty.tied(chosen.penalty)
+    total = total_weight(sample)
+    models.move([penalty.under(PRIOR, inverse).per(total) for inverse in inverses], CHOICE_EFFORT)
     return models.held_out().astype(np.float32), models.weights
