@@ -143,7 +143,7 @@ def test_the_penalty_of_a_matrix_and_its_derivative_agree():
     def value(point):
         own = np.diag(point[:4])
         off = (point[:4] ** 2).sum() - own @ own
-        held = 7.0 * off + 2.0 * ((own - own.mean()) ** 2).sum() + 2.0 * point[4] @ point[4]
+        held = 7.0 * off + 2.0 * ((own - own.mean()) ** 2).sum() + 0.6 * point[4] @ point[4]
         return (held + 20.0 / 1.5**2 * (own.mean() - 1.5) ** 2) / 2
 
     gradient = penalty.gradient(weight)

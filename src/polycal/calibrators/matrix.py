@@ -104,7 +104,7 @@ class MatrixScaling(LogLinearCalibrator):
     Minimises :math:`\sum_i w_i \ell_i + \frac{1}{2} \sum_{ij} \lambda_{ij} (W - \beta I)_{ij}^2 +
     \frac{\lambda}{2} \|b\|^2 + 5 \pi (\beta T - 1)^2` over W, b and :math:`\beta`, with log losses
     :math:`\ell_i`, the T of `TemperatureScaling` and the weight :math:`\pi` of the prior, under which no penalty is
-    less than that weight: without evidence no class takes the place of another. A convex problem, solved
+    less than 0.3 of that weight: without evidence no class takes the place of another. A convex problem, solved
     from the temperature-scaled predictions by L-BFGS, preconditioned by each class's block of the Hessian, until a step
     promises less than a part of :math:`10^{-12}`. Cost: :math:`O(nk^2)` a step, some ten to a hundred steps (more with
     very small penalties, and no more than 500). Memory: some four arrays of the input's size, and :math:`10^4 k`
@@ -252,7 +252,7 @@ def fold_inverses(sample: Sample, folds: Sequence[slice], prior: float) -> list[
 def fold_maps(sample: Sample, folds: Sequence[slice], starts: Sequence[Floats]) -> FoldModels:
     """A map for each fold of a sorted sample: as yet the one it starts from."""
     dtype = working_dtype(sample)
-    return FoldModels(log_linear_problem(sample, dtype), folds, [point.astype(dtype) for point in starts])
+    return FoldModels([log_linear_problem(sample, dtype)], folds, [point.astype(dtype) for point in starts])
 
 
 def tempered_map(sample: Sample, prior: float) -> Float64s:

@@ -21,7 +21,7 @@ PRIOR = 1.0
 MATRIX_RATIO, DIRICHLET_RATIO = 300.0, 3000.0
 # Of a matrix, in units of the prior: the least penalty of an entry, and that of the relative change of the diagonal's
 # mean, which temperature scaling has already learnt from the same rows.
-WEAKEST, KNOWN = 1.0, 10.0
+WEAKEST, KNOWN = 0.3, 10.0
 # Rows that the prior of mixture weights counts for, in each part.
 MIXTURE_ROWS = 1.0 / 3.0
 

@@ -289,8 +289,8 @@ class FoldModels:
 
     Parameters
     ----------
-    problem : SoftmaxRegression
-        Of all rows, sorted by fold.
+    problems : sequence of SoftmaxRegression
+        For each fold, or one for all, of all rows, sorted by fold.
     folds : sequence of slice
     start : sequence of ndarray of shape (n_features, n_classes)
         The models to begin with.
@@ -300,13 +300,14 @@ class FoldModels:
 
     def __init__(
         self,
-        problem: SoftmaxRegression,
+        problems: Sequence[SoftmaxRegression],
         folds: Sequence[slice],
         start: Sequence[Floats],
         blocks: ClassBlocks | None = None,
     ) -> None:
         self._kept = KeptBlocks(blocks)
-        self.problems = [problem.without(fold) for fold in folds]
+        problems = problems if len(problems) == len(folds) else list(problems) * len(folds)
+        self.problems = [problem.without(fold) for problem, fold in zip(problems, folds, strict=True)]
         self.folds, self.weights = folds, list(start)
 
     def move(self, penalties: Sequence[Penalty], effort: Effort) -> None:

@@ -7,10 +7,11 @@ import numpy as np
 from polycal._typing import Float64s
 from polycal._validation import check_integer
 from polycal.calibrators.base import Calibrator, counted_rows
-from polycal.calibrators.kernel.baseline import Mixture, SharedCurve, fit_mixture, fit_shared_curve
+from polycal.calibrators.kernel.baseline import Baseline, fit_baseline
+from polycal.calibrators.kernel.pooling import TIMID, Pool, cross_fit, fit_pool
 from polycal.calibrators.kernel.selection import Choice, Trial, choose_model
-from polycal.calibrators.kernel.tuning import BASELINE_NUMBERS
-from polycal.calibrators.loss import logit_scores, proba_scores, total_weight
+from polycal.calibrators.kernel.tuning import BASELINE_NUMBERS, DOUBTFUL_ERRORS, FEW_ROWS, POOL_ERRORS
+from polycal.calibrators.loss import total_weight
 from polycal.calibrators.regression import sort_by_fold
 from polycal.sample import Sample, split_rows
 from polycal.steps import Affine, Linear, Log, Program, Softmax, Sum
@@ -21,7 +22,7 @@ class KernelCalibrator(Calibrator):
 
     Temperature scaling, bent where the data ask for it, and on top of it a regression of the label on all
     probabilities and their logarithms. How much of it is used is chosen within the calibration data; where those
-    are too few for it, little or nothing is.
+    are few, it is averaged with simpler maps and with the input, as each predicts rows it has not seen.
 
     Parameters
     ----------
@@ -34,8 +35,10 @@ class KernelCalibrator(Calibrator):
 
     Attributes
     ----------
-    used_ : {"kernel", "temperature", "identity"}
-        What passed the guard: everything, the baseline only, or the input as it is.
+    used_ : {"kernel", "temperature", "pool", "identity"}
+        What predicts: the kernel, its baseline only, a pool of several maps, or the input as it is.
+    shares_ : ndarray of shape (4,)
+        The shares of the input, temperature scaling, vector scaling and the kernel.
     temperature_ : float
         T, in the baseline.
     background_ : ndarray of shape (n_classes,)
@@ -83,16 +86,28 @@ class KernelCalibrator(Calibrator):
     the paired difference on the best before; their path begins near the best penalty before. The weights of the
     folds' models are averaged, which is averaging their logits.
 
-    *Guard.* On held-out rows a model must beat the baseline by more than a standard error of the paired difference, and
-    must not lose more than 0.3 points of accuracy against the input, with half a standard error to spare; without
-    such a model the baseline is used. Where the input is no worse than that, allowing for what nine fitted numbers gain
-    by chance, the input stays as it is.
+    *Few rows.* Up to 2,000 rows, a pool predicts: :math:`(1 - t) v + t m`, with a mean m (three quarters geometric, one
+    linear) of three maps: the kernel's; `TemperatureScaling`; and vector scaling with a background,
+    :math:`(1 - e)\,\mathrm{softmax}(e^{a + a_j} \log v_j + b_j) + e u`, with Gaussian priors of widths 1 for a and
+    :math:`b_j`, 0.3 for :math:`a_j` and 2 for the log odds of e, about -5 (for two classes, a beta curve). All predict
+    rows that they have not seen: for the kernel, baseline and weights are fitted again without each fold, and
+    :math:`\gamma` and :math:`\alpha` to the others. The shares maximise the log likelihood of the linear mean of these
+    predictions, with a Dirichlet prior of three rows, half of them for the kernel (more beyond 100 rows), and with up
+    to one row of any label, since rows without a mistake do not show that there is none. The part t maximises what
+    the mean gains on the input less 0.7 standard errors (1.2 where the guard would leave the input as it is): it is 0
+    without evidence. Fewer than two rows a fold have no pool.
 
-    *Cost.* Some hundred products of an (n, 2k) by a (2k, k) matrix in float32, the former sparse where few classes
-    are likely, and as many again for each other kind of features, with up to 1,000 columns more for landmarks;
-    preconditioned by each class's block of the Hessian. Memory: some ten arrays of the input's size in float32,
-    :math:`10^4 k` numbers, and with landmarks up to half a GiB (from 67,000 rows on there are fewer of them).
-    Predicting with landmarks costs a product of an (n, k) by a (k, 1000) matrix and 1,000 exponentials a row.
+    *Guard*, with more rows. On held-out rows a model must beat the baseline by more than a standard error of the
+    paired difference, and must not lose more than 0.3 points of accuracy against the input, with half a standard error
+    to spare (also for the kernel's map in the pool); without such a model the baseline is used. Where the input is no
+    worse than that, allowing for what nine fitted numbers gain by chance, the input stays as it is.
+
+    *Cost.* Some hundred products of an (n, 2k) by a (2k, k) matrix in float32, the former sparse where few classes are
+    likely, and as many again for each other kind of features, with up to 1,000 columns more for landmarks;
+    preconditioned by each class's block of the Hessian; for few rows, twice that. Memory: some ten arrays of the
+    input's size in float32, :math:`10^4 k` numbers, and with landmarks up to half a GiB (from 67,000 rows on there are
+    fewer of them). Predicting with landmarks costs a product of an (n, k) by a (k, 1000) matrix and 1,000 exponentials
+    a row.
 
     References
     ----------
@@ -111,6 +126,7 @@ class KernelCalibrator(Calibrator):
     family: ClassVar[str] = "kernel"
     saved_attributes: ClassVar[tuple[str, ...]] = (
         "used_",
+        "shares_",
         "temperature_",
         "background_",
         "slopes_",
@@ -125,7 +141,8 @@ class KernelCalibrator(Calibrator):
     temperature_: float
     background_: Float64s
     slopes_: Float64s
-    # Files of the first version do not say it.
+    # Files of earlier versions do not say it.
+    shares_: Float64s = np.empty(0)
     features_of_: str = "baseline"
     n_landmarks_: int = 0
     mixes_matrix_: bool = False
@@ -144,27 +161,30 @@ class KernelCalibrator(Calibrator):
         sample = counted_rows(sample)
         order, folds = sort_by_fold(split_rows(sample, (1.0,) * n_folds, seed))
         sample = sample.take(order)
-        mixture = fit_mixture(sample)
-        log_proba = mixture.log_proba(sample)
-        curve = fit_shared_curve(sample, log_proba)
-        curve.apply(log_proba)
-        baseline = logit_scores(sample, log_proba, log_proba, 1.0, 0.0)
-        trial = Trial(sample, folds, log_proba, proba_scores(sample), baseline)
-        choice = choose_model(trial, mixture, seed) if sample.n_samples >= 2 * n_folds else Choice()
-        self.temperature_, self.background_, self.slopes_ = (
-            mixture.temperature,
-            mixture.background,
-            curve.slopes,
-        )
-        self._set_choice(choice, _input_is_enough(trial, choice.gain))
-        return () if self.used_ == "identity" else _program(mixture, curve, choice)
+        baseline, can_try = fit_baseline(sample), sample.n_samples >= 2 * n_folds
+        trial = Trial.of(sample, folds, [baseline.seen(sample)])
+        choice = choose_model(trial, baseline.mixture, seed) if can_try else Choice()
+        if can_try and sample.n_samples <= FEW_ROWS:
+            pool = _fit_pool(trial, choice)
+        else:
+            pool = Pool(np.array([0.0, 0.0, 1.0]), 0.0 if _input_is_enough(trial, choice.gain) else 1.0)
+        self._set_fitted(baseline, choice, pool)
+        maps = [fit(sample) if share else () for fit, share in zip(TIMID, pool.shares, strict=False)]
+        return pool.steps([*maps, _program(baseline, choice)])
 
-    def _set_choice(self, choice: Choice, input_is_enough: bool) -> None:
-        """Set what is said about the choice."""
+    def _set_fitted(self, baseline: Baseline, choice: Choice, pool: Pool) -> None:
+        """Set what is said about the fit."""
+        self.temperature_, self.background_ = baseline.mixture.temperature, baseline.mixture.background
+        self.slopes_ = baseline.curve.slopes
         self.cv_log_loss_ = np.array(choice.table, dtype=np.float64).reshape(-1, 5)
-        used = "temperature" if choice.features is None else "kernel"
-        self.used_ = "identity" if input_is_enough else used
-        if self.used_ != "kernel" or choice.features is None:
+        self.shares_ = np.array([1.0 - pool.part, *(pool.part * pool.shares)])
+        if self.shares_[0] == 1.0:
+            self.used_ = "identity"
+        elif self.shares_[3] < 1.0:
+            self.used_ = "pool"
+        else:
+            self.used_ = "temperature" if choice.features is None else "kernel"
+        if self.shares_[3] == 0.0:
             choice = Choice()
         self.features_of_ = "baseline" if choice.features is None else choice.features.source
         self.n_landmarks_ = 0 if choice.features is None else choice.features.n_landmarks
@@ -172,9 +192,19 @@ class KernelCalibrator(Calibrator):
         self.regularisation_, self.mixing_ = choice.penalty, choice.mixing
 
 
-def _program(mixture: Mixture, curve: SharedCurve, choice: Choice) -> Program:
+def _fit_pool(trial: Trial, choice: Choice) -> Pool:
+    """The pool of the input, temperature scaling, vector scaling and the model chosen."""
+    sample, folds, rows = trial.sample, trial.folds, np.arange(trial.sample.n_samples)
+    without = [fit_baseline(sample.take(np.delete(rows, fold))).seen(sample) for fold in folds]
+    chosen = Trial.of(sample, folds, without).held_out(choice)
+    errors = DOUBTFUL_ERRORS if _input_is_enough(trial, choice.gain) else POOL_ERRORS
+    return fit_pool(sample, [*(cross_fit(fit, sample, folds) for fit in TIMID), chosen], errors)
+
+
+def _program(baseline: Baseline, choice: Choice) -> Program:
     """The model chosen."""
-    tempered, logits = mixture.tempering_steps(), (*mixture.mixing_steps(), *curve.logit_steps())
+    mixture = baseline.mixture
+    tempered, logits = mixture.tempering_steps(), (*mixture.mixing_steps(), *baseline.curve.logit_steps())
     if choice.features is None:
         return *tempered, *logits, Softmax()
     scaled = (Affine(np.array([choice.scale]), np.zeros(1)),)
