@@ -86,16 +86,16 @@ class KernelCalibrator(Calibrator):
     the paired difference on the best before; their path begins near the best penalty before. The weights of the
     folds' models are averaged, which is averaging their logits.
 
-    *Few rows.* Up to 2,000 rows, a pool predicts: :math:`(1 - t) v + t m`, with a mean m (three quarters geometric, one
-    linear) of three maps: the kernel's; `TemperatureScaling`; and vector scaling with a background,
+    *Few rows.* Up to 2,000 rows, a pool predicts: :math:`(1 - t) v + t m`, with a mean m (half linear, half geometric)
+    of three maps: the kernel's; `TemperatureScaling`; and vector scaling with a background,
     :math:`(1 - e)\,\mathrm{softmax}(e^{a + a_j} \log v_j + b_j) + e u`, with Gaussian priors of widths 1 for a and
     :math:`b_j`, 0.3 for :math:`a_j` and 2 for the log odds of e, about -5 (for two classes, a beta curve). All predict
     rows that they have not seen: for the kernel, baseline and weights are fitted again without each fold, and
     :math:`\gamma` and :math:`\alpha` to the others. The shares maximise the log likelihood of the linear mean of these
     predictions, with a Dirichlet prior of three rows, half of them for the kernel (more beyond 100 rows), and with up
     to one row of any label, since rows without a mistake do not show that there is none. The part t maximises what
-    the mean gains on the input less 0.7 standard errors (1.2 where the guard would leave the input as it is): it is 0
-    without evidence. Fewer than two rows a fold have no pool.
+    the mean gains on the input less a standard error (0.7 beyond some hundred rows; 0.5 more where the guard would
+    leave the input as it is): it is 0 without evidence. Fewer than two rows a fold have no pool.
 
     *Guard*, with more rows. On held-out rows a model must beat the baseline by more than a standard error of the
     paired difference, and must not lose more than 0.3 points of accuracy against the input, with half a standard error

@@ -127,13 +127,13 @@ def cross_fit(fit: Fit, sample: Sample, folds: Sequence[slice]) -> Float64s:
 def fit_pool(sample: Sample, held_out: Sequence[Float64s], errors: float) -> Pool:
     """Shares and part, given the predictions of rows not seen by temperature scaling, vector scaling and the kernel.
 
-    ``errors`` are the standard errors that are taken off what the pool gains on the input.
+    ``errors`` are the standard errors that are taken off what the pool gains on the input, and a few more for few rows.
     """
     table = np.maximum(np.stack(held_out), tuning.POOL_FLOOR)
-    others = 0.5 * min(1.0, tuning.EVEN_ROWS / total_weight(sample))
-    shares = _stack(sample, table, np.array([0.5 * others, 0.5 * others, 1.0 - others]))
+    scarce = min(1.0, tuning.EVEN_ROWS / total_weight(sample))
+    shares = _stack(sample, table, np.array([0.25 * scarce, 0.25 * scarce, 1.0 - 0.5 * scarce]))
     mean = _mean(table[shares > 0.0], shares[shares > 0.0])
-    return Pool(shares, _part(sample, mean, errors))
+    return Pool(shares, _part(sample, mean, errors + tuning.EXTRA_ERRORS * scarce))
 
 
 def _stack(sample: Sample, table: Float64s, prior: Float64s) -> Float64s:

@@ -58,16 +58,16 @@ SLOPES = (0.0, -1.5)
 # Rows that the prior of the shares counts for. In it, the kernel has half of the weight up to so many rows, and the
 # others' part falls in proportion beyond.
 PRIOR_ROWS, EVEN_ROWS = 3.0, 100.0
-# One row whose label may be any class, up to so many rows, falling with their square beyond; and how many
-# probabilities it is made of.
-SURPRISED_ROWS, SURPRISING = 60.0, 1 << 15
+# One row has any class for its label, up to so many rows; fewer, with their square, beyond. How many probabilities it
+# is made of.
+SURPRISED_ROWS, SURPRISING = 100.0, 1 << 15
 # The part of the geometric mean; smaller probabilities count as this.
-GEOMETRIC, POOL_FLOOR = 0.75, 1e-12
+GEOMETRIC, POOL_FLOOR = 0.5, 1e-12
 # Members of a smaller share are left out.
 NEGLIGIBLE = 0.01
 # Parts of the pool that are tried, and the standard errors that are taken off its gain: more where the kernel's own
-# guard finds that the input is enough.
+# guard finds that the input is enough, and so much more up to EVEN_ROWS, falling beyond.
 PARTS_OF_POOL = (0.01, 0.018, 0.033, 0.06, 0.11, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-POOL_ERRORS, DOUBTFUL_ERRORS = 0.7, 1.2
+POOL_ERRORS, DOUBTFUL_ERRORS, EXTRA_ERRORS = 0.7, 1.2, 0.3
 # With more rows than this the kernel decides alone, and its baseline is fitted once for all folds.
 FEW_ROWS = 2000
