@@ -11,7 +11,7 @@ from polycal._validation import check_sample
 from polycal.calibrators.kernel import pooling, selection, tuning
 from polycal.calibrators.kernel.baseline import fit_baseline
 from polycal.calibrators.kernel.pooling import Pool, cross_fit, fit_pool, fit_temperature, fit_vector
-from polycal.calibrators.kernel.selection import Trial, choose_model
+from polycal.calibrators.kernel.selection import Trial, choose_first, choose_model
 from polycal.calibrators.loss import log_proba
 from polycal.calibrators.regression import sort_by_fold
 from polycal.sample import split_rows
@@ -68,13 +68,13 @@ def test_held_out_predictions_do_not_depend_on_their_own_labels():
         assert not np.array_equal(one[folds[0]], two[folds[0]])
     # The kernel's choice is given. (Its multipliers are fitted to what models that saw this fold predict for others.)
     whole = Trial.of(sample, folds, [fit_baseline(sample).seen(sample)])
-    choice = choose_model(whole, fit_baseline(sample).mixture, 0)
+    choice = choose_model(whole, fit_baseline(sample).mixture, 0, choose_first(whole))
     assert choice.features is not None
     rows, held_out = np.arange(300), []
     for given in (sample, changed):
         seen = [fit_baseline(given.take(np.delete(rows, fold))).seen(given) for fold in folds]
         trial = Trial.of(given, folds, seen)
-        change = selection._path_to(trial, choice.features, choice.penalty)
+        change = selection.path_to(trial, choice.features, choice.penalty)
         held_out.append((np.exp(trial.log_proba), softmax(trial.log_proba + change, axis=1)))
         np.testing.assert_allclose(trial.held_out(choice).sum(axis=1), 1.0)
     for one, two in zip(*held_out, strict=True):
@@ -88,10 +88,12 @@ def test_the_better_member_gets_the_larger_share_and_ties_the_prior():
     truth = rng.dirichlet(np.ones(3), 400)
     labels = (truth.cumsum(axis=1) > rng.random((400, 1))).argmax(axis=1)
     sample, even = check_sample(labels, np.full((400, 3), 1 / 3)), np.full((400, 3), 1 / 3)
-    pool = fit_pool(sample, [truth, even, even], 1.0)
+    pool = fit_pool(sample, np.arange(400), [truth, even, even], 1.0)
     assert pool.shares[0] > 0.9
     assert pool.part > 0.8
-    np.testing.assert_allclose(fit_pool(sample, [truth] * 3, 1.0).shares, [0.0625, 0.0625, 0.875], atol=1e-4)
+    np.testing.assert_allclose(
+        fit_pool(sample, np.arange(400), [truth] * 3, 1.0).shares, [0.0625, 0.0625, 0.875], atol=1e-4
+    )
 
 
 def test_without_evidence_the_input_stays():
@@ -99,7 +101,7 @@ def test_without_evidence_the_input_stays():
     truth = rng.dirichlet(np.ones(3), 100)
     labels = (truth.cumsum(axis=1) > rng.random((100, 1))).argmax(axis=1)
     noisy = softmax(np.log(truth) + rng.normal(0, 0.5, truth.shape), axis=1)
-    pool = fit_pool(check_sample(labels, truth), [noisy, noisy, noisy], 1.0)
+    pool = fit_pool(check_sample(labels, truth), np.arange(100), [noisy, noisy, noisy], 1.0)
     assert pool.part == 0.0
     assert pool.steps([(), (), ()]) == ()
 

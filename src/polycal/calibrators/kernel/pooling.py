@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, softmax
 
-from polycal._typing import Float64s, Floats
+from polycal._typing import Float64s, Floats, Ints
 from polycal.calibrators.kernel import tuning
 from polycal.calibrators.loss import log_proba, losses_and_proba, to_residual, total_weight, working_dtype
 from polycal.calibrators.optimise import scipy_lbfgs
@@ -124,16 +124,17 @@ def cross_fit(fit: Fit, sample: Sample, folds: Sequence[slice]) -> Float64s:
     return out
 
 
-def fit_pool(sample: Sample, held_out: Sequence[Float64s], errors: float) -> Pool:
+def fit_pool(sample: Sample, groups: Ints, held_out: Sequence[Float64s], errors: float) -> Pool:
     """Shares and part, given the predictions of rows not seen by temperature scaling, vector scaling and the kernel.
 
-    ``errors`` are the standard errors that are taken off what the pool gains on the input, and a few more for few rows.
+    ``errors`` are the standard errors that are taken off what the pool gains on the input, and a few more for few rows;
+    ``groups`` are the numbers of groups of rows that are one observation.
     """
     table = np.maximum(np.stack(held_out), tuning.POOL_FLOOR)
     scarce = min(1.0, tuning.EVEN_ROWS / total_weight(sample))
     shares = _stack(sample, table, np.array([0.25 * scarce, 0.25 * scarce, 1.0 - 0.5 * scarce]))
     mean = _mean(table[shares > 0.0], shares[shares > 0.0])
-    return Pool(shares, _part(sample, mean, errors + tuning.EXTRA_ERRORS * scarce))
+    return Pool(shares, _part(sample, groups, mean, errors + tuning.EXTRA_ERRORS * scarce))
 
 
 def _stack(sample: Sample, table: Float64s, prior: Float64s) -> Float64s:
@@ -169,7 +170,7 @@ def _mean(table: Float64s, shares: Float64s) -> Float64s:
     return np.asarray((1.0 - tuning.GEOMETRIC) * linear + tuning.GEOMETRIC * geometric)
 
 
-def _part(sample: Sample, mean: Float64s, errors: float) -> float:
+def _part(sample: Sample, groups: Ints, mean: Float64s, errors: float) -> float:
     """The part of the mean whose gain on the input, less some standard errors, is largest; 0 where none is above 0.
 
     The gain counts surprising rows too; its standard error does not.
@@ -182,7 +183,7 @@ def _part(sample: Sample, mean: Float64s, errors: float) -> float:
     for tried in tuning.PARTS_OF_POOL:
         gain = np.log1p(tried * (own - 1.0))
         by_row = float(sample.mass @ gain)
-        error = float(np.sqrt(sample.mass @ np.square(gain - by_row) / total))
+        error = float(np.linalg.norm(np.bincount(groups, sample.mass * (gain - by_row))))
         surprise = surprises / total * float(np.log1p(tried * (other - 1.0)).mean())
         if by_row + surprise - errors * error > best:
             best, part = by_row + surprise - errors * error, tried

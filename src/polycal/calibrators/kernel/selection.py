@@ -71,7 +71,7 @@ class Trial:
         logits, rows = self.log_proba.astype(np.float64), np.arange(self.sample.n_samples)
         changes: Sequence[Floats] = ()
         if choice.features is not None:
-            changes = _path_to(self, choice.features, choice.penalty), *choice.matrix_logits
+            changes = path_to(self, choice.features, choice.penalty), *choice.matrix_logits
         for fold in self.folds if changes else ():
             rest = np.delete(rows, fold)
             scale, *amounts = _mix(
@@ -168,10 +168,14 @@ def _mix(sample: Sample, log_proba: Floats, changes: Sequence[Floats]) -> list[f
     return [1.0 + more, *rest]
 
 
-def choose_model(trial: Trial, mixture: Mixture, seed: int) -> Choice:
-    """Try features of the baseline; where they may see more, of the input, and likeness to landmarks; then a matrix."""
+def choose_first(trial: Trial) -> Choice:
+    """Try features of the baseline."""
+    return choose(trial, features_of_baseline(trial.sample.n_classes), Choice())
+
+
+def choose_model(trial: Trial, mixture: Mixture, seed: int, choice: Choice) -> Choice:
+    """After the first, where they may see more, try features of the input, and likeness to landmarks; then a matrix."""
     sample, k = trial.sample, trial.sample.n_classes
-    choice = choose(trial, features_of_baseline(k), Choice())
     if k > tuning.MANY_CLASSES:
         return choice
     if mixture.hidden >= tuning.HIDING:
@@ -212,7 +216,7 @@ def choose(trial: Trial, features: Features, before: Choice) -> Choice:
     return before.or_better(best)
 
 
-def _path_to(trial: Trial, features: Features, last: float) -> Floats:
+def path_to(trial: Trial, features: Features, last: float) -> Floats:
     """The changes of held-out rows at a penalty, at the end of the path to it."""
     relative = features.penalty(trial.sample.n_classes).astype(trial.log_proba.dtype)
     models = _fold_models(trial, features, relative, ())

@@ -71,3 +71,11 @@ PARTS_OF_POOL = (0.01, 0.018, 0.033, 0.06, 0.11, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0
 POOL_ERRORS, DOUBTFUL_ERRORS, EXTRA_ERRORS = 0.7, 1.2, 0.3
 # With more rows than this the kernel decides alone, and its baseline is fitted once for all folds.
 FEW_ROWS = 2000
+
+# Rows that are alike. Smaller probabilities are not told apart. Groups are joined up to so many rows: of near copies,
+# and of batches; there are so many groups a fold at least.
+LIKE_FLOOR, PAIRED_ROWS, LIKE_ROWS, LIKE_GROUPS = 1e-6, 1.5, 10.0, 5
+# Rows are near copies where so much more loss, in standard errors and as a part of it, leaves so little of the gain.
+LIKE_ERRORS, LIKE_GAP, LIKE_LEFT = 1.5, 0.1, 0.3
+# There are so many groups for each row, at least, where each comes with one or two copies.
+COPIED = 0.3
