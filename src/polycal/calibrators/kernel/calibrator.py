@@ -100,11 +100,12 @@ class KernelCalibrator(Calibrator):
     leave the input as it is): it is 0 without evidence. Fewer than two rows a fold have no pool.
 
     *Rows that are alike.* Near copies of a row in other folds make models look better than they are. So the model
-    chosen is fitted again on folds that keep every row with the one nearest to it in log probability, and the best
-    model with features of the baseline also on folds of groups of ten, joined by the same rule. Where less than 0.3 of
-    the gain on the baseline is left by the former, or the log loss is doubled by the latter, by more than 1.5 standard
-    errors, all is chosen again with these groups held out together, and the rows count for as many as there are
-    groups. Given ``groups`` are held out together, and nothing is looked for.
+    chosen is fitted again on folds that keep every row with the one nearest to it in log probability (if that makes at
+    least 0.3 groups a row, as copies do), and the best model with features of the baseline also on folds of groups of
+    ten, joined by the same rule. Where less than 0.3 of the gain on the baseline is left by the former, or the log
+    loss is doubled by the latter, by more than 1.5 standard errors, all is chosen again with these groups held out
+    together, and the rows count for as many as there are groups. Given ``groups`` are held out together, and nothing
+    is looked for.
 
     *Guard*, with more rows. On held-out rows a model must beat the baseline by more than a standard error of the
     paired difference, and must not lose more than 0.3 points of accuracy against the input, with half a standard error
