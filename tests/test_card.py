@@ -43,5 +43,6 @@ def test_calibrators_show_what_was_fitted():
 
 
 @pytest.mark.parametrize("family", [pc.VectorScaling, pc.IsotonicCalibrator, pc.IdentityCalibrator])
+@pytest.mark.filterwarnings("ignore:.* numbers to .* rows:polycal.CalibrationWarning")
 def test_every_calibrator_has_a_card(family):
     assert family.__name__ in family().fit(PROBA, LABELS)._repr_html_()

@@ -111,6 +111,7 @@ def test_float32_logits_are_calibrated_in_double_precision():
     ],
     ids=repr,
 )
+@pytest.mark.filterwarnings("ignore:VectorScaling fits:polycal.CalibrationWarning")
 def test_a_thousand_classes(calibrator):
     proba, labels, _ = tempered(2.0, n=1000, k=1000)
     out = clone(calibrator).fit(proba.astype(np.float32), labels).predict_proba(proba[:100])

@@ -189,6 +189,7 @@ def test_degenerate_samples_give_finite_predictions(calibrator):
 
 
 @own_calibrators
+@pytest.mark.filterwarnings("ignore:.* numbers to .* rows:polycal.CalibrationWarning")
 @settings(max_examples=20, deadline=None)
 @given(sample=samples())
 def test_any_sample_gives_probabilities(calibrator, sample):

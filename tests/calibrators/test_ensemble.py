@@ -18,7 +18,7 @@ def with_zeros(n=400):
 @pytest.mark.parametrize("draw", [with_zeros, lambda: tempered(2.0, n=400, k=3)[:2]])
 def test_no_mixture_of_a_grid_is_better(draw):
     proba, labels = draw()
-    fitted = EnsembleTemperatureScaling().fit(proba, labels)
+    fitted = EnsembleTemperatureScaling(prior=None).fit(proba, labels)
     best = log_loss(fitted.predict_proba(proba), labels)
     assert best == pytest.approx(mixture_loss(proba, labels, fitted.temperature_, fitted.weights_))
     with np.errstate(divide="ignore"):

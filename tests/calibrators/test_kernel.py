@@ -113,7 +113,7 @@ def test_calibrated_input_stays_all_but_unchanged(seed):
 
 def test_nothing_of_the_kernel_is_said_to_be_used_where_the_input_stays():
     rng = np.random.default_rng(0)
-    labels = rng.integers(0, 3, 600)
+    labels = rng.integers(0, 3, 2400)
     calibrator = KernelCalibrator().fit(np.eye(3)[labels], labels)
     assert calibrator.used_ == "identity"
     said = calibrator.features_of_, calibrator.n_landmarks_, calibrator.mixes_matrix_, calibrator.mixing_

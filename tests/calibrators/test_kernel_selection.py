@@ -6,10 +6,12 @@ from tests.calibrators.draws import confused
 import polycal as pc
 from polycal._validation import check_sample
 from polycal.calibrators.kernel import selection, tuning
+from polycal.calibrators.kernel.baseline import Seen
 from polycal.calibrators.kernel.features import features_of_baseline
 from polycal.calibrators.kernel.selection import Choice, Trial, choose, cross_fit_matrix
-from polycal.calibrators.loss import Scores, log_proba, logit_scores, proba_scores
-from polycal.calibrators.matrix import MatrixPenalty, choose_penalty
+from polycal.calibrators.loss import Scores, log_proba
+from polycal.calibrators.matrix import choose_penalty
+from polycal.calibrators.priors import PRIOR, MatrixPenalty
 from polycal.calibrators.regression import sort_by_fold
 from polycal.sample import split_rows
 
@@ -22,9 +24,9 @@ def sorted_by_fold(sample, n_folds=4):
 def test_choice_is_the_best_of_its_table_up_to_the_least_gain():
     sample, folds = sorted_by_fold(confused(n=3000))
     logs = np.log(sample.proba).astype(np.float32)
-    baseline = logit_scores(sample, logs, logs, 1.0, 0.0)
-    trial = Trial(sample, folds, logs, proba_scores(sample), baseline)
-    choice = choose(trial, features_of_baseline(4), logs, Choice())
+    trial = Trial.of(sample, folds, [Seen(logs, lambda: logs)])
+    baseline = trial.baseline
+    choice = choose(trial, features_of_baseline(4), Choice())
     table = np.array(choice.table)
     gains = 2 - table[:, 2] / baseline.log_loss - table[:, 3] / baseline.brier
     assert choice.gain > 0.0
@@ -77,7 +79,7 @@ def test_held_out_logits_of_the_matrix_do_not_depend_on_held_out_labels(monkeypa
     proba, labels = draw_mixed(400)
     sample, folds = sorted_by_fold(check_sample(labels, proba))
     # The penalty, and the start, depend on all labels; they are fixed. (The start matters within the tolerance only.)
-    chosen = choose_penalty(sample, MatrixPenalty.tied)
+    chosen = choose_penalty(sample, MatrixPenalty.tied, PRIOR)
     monkeypatch.setattr(selection, "choose_penalty", lambda *_: chosen)
     logits, points = cross_fit_matrix(sample, folds)
     other = sample.labels.copy()

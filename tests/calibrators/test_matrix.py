@@ -17,10 +17,11 @@ from polycal.calibrators.matrix import (
     N_FOLDS,
     RELATIVE_PENALTIES,
     DirichletCalibrator,
-    MatrixPenalty,
     MatrixScaling,
     fit_log_linear,
+    tempered_map,
 )
+from polycal.calibrators.priors import MatrixPenalty
 from polycal.calibrators.regression import SoftmaxRegression
 from polycal.calibrators.temperature import TemperatureScaling
 from polycal.calibrators.vector import VectorScaling
@@ -32,6 +33,7 @@ PENALTIES = [
     MatrixPenalty(1e-5, 1e-4, 1e-6),
 ]
 PROBA, LABELS, _ = tempered(2.0, n=200, k=3)
+few_rows = pytest.mark.filterwarnings("ignore:.* numbers to .* rows:polycal.CalibrationWarning")
 both = pytest.mark.parametrize("make", [MatrixScaling, DirichletCalibrator])
 
 
@@ -159,8 +161,8 @@ def test_the_minimum_of_dirichlet_calibration_is_found():
 
 
 def test_a_large_penalty_is_vector_scaling():
-    fitted = MatrixScaling(off_diagonal=1e9, diagonal=3.0).fit(PROBA, LABELS)
-    vector = VectorScaling(ridge=3.0).fit(PROBA, LABELS)
+    fitted = MatrixScaling(off_diagonal=1e9, diagonal=3.0, prior=None).fit(PROBA, LABELS)
+    vector = VectorScaling(ridge=3.0, prior=None).fit(PROBA, LABELS)
     np.testing.assert_allclose(fitted.predict_proba(PROBA), vector.predict_proba(PROBA), atol=1e-4)
 
 
@@ -196,7 +198,8 @@ def brute_force(make, sample, n_held_out):
         losses = []
         for part in parts:
             rest = sample.take(np.setdiff1d(np.arange(sample.n_samples), part))
-            W, b = fit_log_linear(rest, make()._penalty(penalty).per(rest.n_samples))
+            held = make()._penalty(penalty).under(1.0, tempered_map(rest, 1.0)[0, 0])
+            W, b = fit_log_linear(rest, held.per(rest.n_samples))
             logits = log_softmax(logs(sample.proba[part]) @ W + b, axis=1)
             losses.extend(-row[label] for row, label in zip(logits, sample.labels[part], strict=True))
         table.append(losses)
@@ -233,6 +236,7 @@ def test_the_result_is_that_of_the_penalty_chosen(make):
 
 
 @both
+@few_rows
 @pytest.mark.parametrize("k", [20, 60])
 def test_scarce_data_do_no_harm(make, k):
     proba, labels = draw(4000 + 3 * k, k, mixed=0.0, concentration=0.1)
@@ -278,12 +282,13 @@ def test_neither_order_nor_names_nor_copies_matter_to_the_choice(make):
 def test_the_unit_of_weights_does_not_matter(make):
     proba, labels = draw()
     weight = np.random.default_rng(0).random(400)
-    one, other = (make().fit(proba, labels, sample_weight=unit * weight) for unit in (1.0, 1e-3))
+    one, other = (make(prior=None).fit(proba, labels, sample_weight=unit * weight) for unit in (1.0, 1e-3))
     assert other.off_diagonal_ == pytest.approx(1e-3 * one.off_diagonal_)
     np.testing.assert_allclose(one.predict_proba(proba), other.predict_proba(proba), atol=1e-5)
 
 
 @both
+@few_rows
 def test_too_few_rows_to_part_get_the_largest(make):
     proba, labels = draw(7)
     fitted = make().fit(proba, labels)

@@ -132,4 +132,4 @@ def test_beta_a_strong_ridge_is_the_identity():
 
 def test_beta_a_negative_ridge_is_refused():
     with pytest.raises(ValueError, match="ridge must be a number from 0"):
-        BetaCalibrator(ridge=-1).fit([[0.5, 0.5]], [0])
+        BetaCalibrator(ridge=-1).fit([[0.5, 0.5]] * 6, [0] * 6)

@@ -150,7 +150,7 @@ def test_held_out_rows_do_not_depend_on_their_labels():
     other = SoftmaxRegression(problem.features, flipped, problem.mass, problem.offset, ALL)
     changes = []
     for one in (problem, other):
-        models = FoldModels(one, folds, [np.zeros_like(relative)] * 3)
+        models = FoldModels([one], folds, [np.zeros_like(relative)] * 3)
         models.move([Ridge(relative, 0.01)] * 3, Effort(1e-4, 12))
         changes.append(models.held_out())
     np.testing.assert_array_equal(*(change[folds[0]] for change in changes))

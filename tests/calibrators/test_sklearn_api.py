@@ -15,6 +15,7 @@ CLASSIFIERS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:.* numbers to .* rows:polycal.CalibrationWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(CLASSIFIERS)
 def test_estimator_checks(estimator, check):

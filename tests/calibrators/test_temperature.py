@@ -18,7 +18,7 @@ def test_the_true_temperature_is_found(temperature):
 
 def test_no_other_temperature_has_a_smaller_loss():
     proba, labels, _ = tempered(2.0, n=300)
-    fitted = TemperatureScaling().fit(proba, labels)
+    fitted = TemperatureScaling(prior=None).fit(proba, labels)
     best = log_loss(fitted.predict_proba(proba), labels)
     for temperature in np.geomspace(0.1, 10, 200):
         assert best <= log_loss(softmax(logs(proba) / temperature, axis=1), labels) + 1e-12
@@ -29,14 +29,14 @@ def test_scikit_learn_finds_the_same():
     proba, labels, _ = tempered(2.5, n=1000)
     theirs = SklearnCalibrator("temperature").fit(proba, labels).predict_proba(proba)
     np.testing.assert_allclose(
-        TemperatureScaling().fit(proba, labels).predict_proba(proba), theirs, atol=1e-6
+        TemperatureScaling(prior=None).fit(proba, labels).predict_proba(proba), theirs, atol=1e-6
     )
 
 
 def test_the_temperature_is_bounded():
-    right = TemperatureScaling().fit([[0.6, 0.4], [0.3, 0.7]], [0, 1])
-    wrong = TemperatureScaling().fit([[0.6, 0.4], [0.3, 0.7]], [1, 0])
-    flat = TemperatureScaling().fit([[0.5, 0.5], [0.5, 0.5]], [1, 0])
+    right = TemperatureScaling(prior=None).fit([[0.6, 0.4], [0.3, 0.7]], [0, 1])
+    wrong = TemperatureScaling(prior=None).fit([[0.6, 0.4], [0.3, 0.7]], [1, 0])
+    flat = TemperatureScaling(prior=None).fit([[0.5, 0.5], [0.5, 0.5]], [1, 0])
     assert right.temperature_ == pytest.approx(0.01, rel=0.01)
     assert wrong.temperature_ == pytest.approx(100)
     # Flat predictions say nothing about T.

@@ -569,7 +569,9 @@ def _audits():
         name: pc.audit(*rows.data, groups=GROUPS if rows.proba.shape[1] > 2 else None, **rows.options)
         for name, rows in made.items()
     }
-    calibrator = pc.TemperatureScaling().fit(other_samples()["ten"].proba, other_samples()["ten"].labels)
+    calibrator = pc.TemperatureScaling(prior=None).fit(
+        other_samples()["ten"].proba, other_samples()["ten"].labels
+    )
     audits["ten calibrated"] = pc.audit(
         *plain.data,
         notions=[pc.Confidence(smooth=True), pc.LowDegree(1)],

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from polycal._card import card, some
 from polycal._threads import map_threads, one_blas_thread
-from polycal._typing import Float64s, Floats, Path
+from polycal._typing import Float64s, Floats, Ints, Path
 from polycal._validation import check_proba, check_sample, column_names, to_numpy
+from polycal.calibrators.priors import warn_if_few
 from polycal.families.auditor import weighted_rows
 from polycal.sample import Sample, row_blocks, row_sums
 from polycal.steps import Program, Softmax, run
@@ -100,10 +101,15 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
         )
         return self._fit_sample(sample)
 
-    def _fit_sample(self, sample: Sample) -> Self:
+    def _n_numbers(self, n_classes: int) -> int:  # noqa: ARG002 - for subclasses
+        """How many numbers are fitted whatever the rows; fewer rows than that are worth a warning."""
+        return 0
+
+    def _fit_sample(self, sample: Sample, **options: Any) -> Self:
         """Fit on a validated sample."""
+        warn_if_few(sample, self._n_numbers(sample.n_classes), type(self).__name__)
         with one_blas_thread(sample.n_samples * sample.n_classes**2):
-            self.steps_ = self._fit(sample)
+            self.steps_ = self._fit(sample, **options)
         self._set_classes(sample.n_classes, sample.class_names)
         return self
 
@@ -308,13 +314,24 @@ def counted_rows(sample: Sample) -> Sample:
     Such weights are counts: the copies are different observations, which may be in different folds. Other weights say
     how much a row matters; it is one observation, and must not be in two folds.
     """
+    if _holds_counts(sample):
+        return replace(sample.take(counted_index(sample)), sample_weight=None)
+    return weighted_rows(sample)
+
+
+def counted_index(sample: Sample) -> Ints:
+    """Where the rows of `counted_rows` come from."""
+    weight = np.ones(sample.n_samples) if sample.sample_weight is None else sample.sample_weight
+    times = weight.astype(np.int64) if _holds_counts(sample) else (weight > 0).astype(np.int64)
+    return np.repeat(np.arange(sample.n_samples), times)
+
+
+def _holds_counts(sample: Sample) -> bool:
+    """Whether the weights are counts of rows."""
     weight = sample.sample_weight
     if weight is None:
-        return sample
-    if (weight == np.round(weight)).all() and weight.sum() <= _MOST_COPIES * sample.n_samples:
-        rows = np.repeat(np.arange(sample.n_samples), weight.astype(np.int64))
-        return replace(sample.take(rows), sample_weight=None)
-    return weighted_rows(sample)
+        return False
+    return bool((weight == np.round(weight)).all() and weight.sum() <= _MOST_COPIES * sample.n_samples)
 
 
 def _like_frame(frame: Any, values: Floats, columns: Sequence[Any]) -> Any:

@@ -6,8 +6,9 @@ import numpy as np
 
 from polycal._typing import Float64s
 from polycal.calibrators.base import Calibrator
-from polycal.calibrators.loss import log_proba, tempered_at_label, working_dtype
+from polycal.calibrators.loss import log_proba, tempered_at_label, total_weight, working_dtype
 from polycal.calibrators.optimise import scipy_lbfgs
+from polycal.calibrators.priors import MIXTURE_ROWS, check_prior, slope_penalty, slope_penalty_gradient
 from polycal.calibrators.temperature import fit_inverse_temperature, temperature_steps
 from polycal.sample import Sample
 from polycal.steps import FLOOR, Affine, Program, Sum
@@ -25,6 +26,8 @@ class EnsembleTemperatureScaling(Calibrator):
 
     Parameters
     ----------
+    prior : float or None
+        How much the priors of T and of the weights count; None is maximum likelihood.
     from_logits : bool
         The predictions are logits.
 
@@ -38,9 +41,11 @@ class EnsembleTemperatureScaling(Calibrator):
     Notes
     -----
     T and the weights minimise the log loss of the mixture together ([1]_ takes T from `TemperatureScaling`, which
-    exact zeros lead astray). First T is tried on a grid around that of `TemperatureScaling`, with the best weights
-    for each (a convex problem); then L-BFGS moves all four numbers from the best three. The loss may have other
-    minima, of about the same value. Cost: some sixty passes, O(nk) each.
+    exact zeros lead astray), with the prior of `TemperatureScaling` for T, and one for the weights that counts as a
+    third of a row in each part: rows without a mistake do not show that there is none. First T is tried on a grid
+    around that of `TemperatureScaling`, with the best weights for each (a convex problem); then L-BFGS moves all four
+    numbers from the best three. The loss may have other minima, of about the same value. Cost: some sixty passes,
+    O(nk) each.
 
     References
     ----------
@@ -60,11 +65,15 @@ class EnsembleTemperatureScaling(Calibrator):
     temperature_: float
     weights_: Float64s
 
-    def __init__(self, *, from_logits: bool = False) -> None:
+    def __init__(self, *, prior: float | None = 1.0, from_logits: bool = False) -> None:
+        self.prior = prior
         self.from_logits = from_logits
 
+    def _n_numbers(self, n_classes: int) -> int:  # noqa: ARG002 - whatever the classes
+        return 3
+
     def _fit(self, sample: Sample) -> Program:
-        mixture = _Mixture(sample)
+        mixture = _Mixture(sample, check_prior(self.prior))
         log_inverse, weights = mixture.fit()
         self.temperature_, self.weights_ = float(np.exp(-log_inverse)), weights
         first, second, third = weights
@@ -76,9 +85,10 @@ class EnsembleTemperatureScaling(Calibrator):
 class _Mixture:
     """The log loss of the mixture, as a function of log(1/T) and the weights."""
 
-    def __init__(self, sample: Sample) -> None:
+    def __init__(self, sample: Sample, prior: float) -> None:
         logs, self.labels, self.mass = log_proba(sample), sample.labels, sample.mass
-        self.start = float(np.log(fit_inverse_temperature(sample, logs)))
+        self.start = float(np.log(fit_inverse_temperature(sample, logs, prior)))
+        self.prior = prior / total_weight(sample)
         self.logs = logs.astype(working_dtype(sample))
         at_label = sample.proba[np.arange(sample.n_samples), sample.labels].astype(np.float64)
         self.others = np.column_stack([at_label, np.full(sample.n_samples, 1.0 / sample.n_classes)])
@@ -92,7 +102,7 @@ class _Mixture:
 
     def _polish(self, start: Float64s) -> tuple[float, Float64s]:
         """Descend from log(1/T) and weights to the nearest minimum; its loss, and where it is."""
-        point = scipy_lbfgs(self._joint, start, np.ones(4), np.array([-np.inf, 0.0, 0.0, 0.0]))
+        point = scipy_lbfgs(self._joint, start, np.ones(4), np.array([-np.inf, *[self._least] * 3]))
         return self._joint(point)[0], point
 
     def _fit_weights(self, log_inverse: float) -> tuple[float, Float64s]:
@@ -100,26 +110,37 @@ class _Mixture:
         tempered, _ = tempered_at_label(self.logs, self.labels, float(np.exp(log_inverse)))
         components = np.column_stack([tempered, self.others])
         weights = scipy_lbfgs(
-            lambda point: _penalised_loss(components, self.mass, point)[:2],
+            lambda point: self._weights_loss(components, point)[:2],
             np.full(3, 1.0 / 3.0),
             np.ones(3),
-            np.zeros(3),
+            np.full(3, self._least),
         )
-        return _penalised_loss(components, self.mass, weights)[0], np.array([log_inverse, *weights])
+        return self._joint(np.array([log_inverse, *weights]))[0], np.array([log_inverse, *weights])
 
     def _joint(self, point: Float64s) -> tuple[float, Float64s]:
         """Loss and gradient by log(1/T) and the weights."""
         tempered, slope = tempered_at_label(self.logs, self.labels, float(np.exp(point[0])))
         components = np.column_stack([tempered, self.others])
-        loss, gradient, mixed = _penalised_loss(components, self.mass, point[1:])
+        loss, gradient, mixed = self._weights_loss(components, point[1:])
+        inverse = float(np.exp(point[0]))
         by_inverse = -float((self.mass / mixed) @ slope) * point[1]
-        return loss, np.array([by_inverse, *gradient])
+        by_inverse += self.prior * inverse * slope_penalty_gradient(inverse)
+        return loss + self.prior * slope_penalty(inverse), np.array([by_inverse, *gradient])
 
+    @property
+    def _least(self) -> float:
+        """The least weight: one whose logarithm is penalised stays above 0."""
+        return FLOOR if self.prior else 0.0
 
-def _penalised_loss(
-    components: Float64s, mass: Float64s, weights: Float64s
-) -> tuple[float, Float64s, Float64s]:
-    """Log loss of the mixture plus the sum of its weights: least where they sum to 1, with no constraint needed."""
-    mixed = np.maximum(components @ weights, FLOOR)
-    loss = float(weights.sum() - mass @ np.log(mixed))
-    return loss, 1.0 - (mass / mixed) @ components, mixed
+    def _weights_loss(self, components: Float64s, weights: Float64s) -> tuple[float, Float64s, Float64s]:
+        """Log loss of the mixture, with the prior and the sum of its weights: least where these sum to 1, with no
+        constraint needed.
+        """
+        rows = self.prior * MIXTURE_ROWS
+        mixed = np.maximum(components @ weights, FLOOR)
+        loss = float((1.0 + 3.0 * rows) * weights.sum() - self.mass @ np.log(mixed))
+        gradient = (1.0 + 3.0 * rows) - (self.mass / mixed) @ components
+        if rows:
+            loss -= rows * float(np.log(weights).sum())
+            gradient -= rows / weights
+        return loss, gradient, mixed

@@ -140,6 +140,11 @@ class Scores:
         gain += (reference.brier_scores - self.brier_scores) / max(reference.brier, _TINY)
         return self._mean_and_error(gain)
 
+    def excess(self, reference: "Scores", groups: Ints) -> tuple[float, float]:
+        """How much more the log loss is than a reference's for the same rows, and its standard error by groups."""
+        more = self.mass * (self.log_losses - reference.log_losses)
+        return float(more.sum()), float(np.linalg.norm(np.bincount(groups, more)))
+
     def accuracy_gain(self, reference: "Scores") -> tuple[float, float]:
         """The gain in accuracy on a reference for the same rows, and its standard error."""
         return self._mean_and_error(self.hits.astype(np.float64) - reference.hits)

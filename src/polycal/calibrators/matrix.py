@@ -3,23 +3,20 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from polycal._typing import Float64s, Floats
-from polycal._validation import check_real
 from polycal.calibrators.base import Calibrator, counted_rows
 from polycal.calibrators.loss import log_proba, losses_and_proba, total_weight, working_dtype
 from polycal.calibrators.optimise import Effort
+from polycal.calibrators.priors import DIRICHLET_RATIO, MatrixPenalty, check_penalty, check_prior, is_auto
 from polycal.calibrators.regression import FoldModels, SoftmaxRegression, sort_by_fold
 from polycal.calibrators.temperature import fit_inverse_temperature
 from polycal.sample import Sample, row_blocks, split_rows
 from polycal.steps import Linear, Log, Program, Softmax
 
-AUTO = "auto"
-# How much less than the entries off the diagonal, whose features are larger and many, the others are penalised.
-_MATRIX_RATIO, _DIRICHLET_RATIO = 300.0, 3000.0
 # Of Dirichlet calibration with a given intercept: holds the diagonal of a class that does not occur, and of separable
 # data, hardly any other.
 _DIRICHLET_DIAGONAL = 1.0
@@ -40,6 +37,7 @@ class LogLinearCalibrator(Calibrator):
 
     saved_attributes: ClassVar[tuple[str, ...]] = ("weight_", "bias_", "off_diagonal_", "cv_log_loss_")
     off_diagonal: float | str
+    prior: float | None
     weight_: Float64s
     bias_: Float64s
     # Files of the first version have neither.
@@ -50,19 +48,26 @@ class LogLinearCalibrator(Calibrator):
     def _penalty(self, off_diagonal: float) -> "MatrixPenalty":
         """The penalty of the sum of log losses, given that of the entries off the diagonal."""
 
+    def _n_numbers(self, n_classes: int) -> int:
+        return n_classes**2 + n_classes
+
     def _fit(self, sample: Sample) -> Program:
-        choice = self._choose(sample)
-        penalty = self._penalty(choice.penalty).per(total_weight(sample))
-        self.weight_, self.bias_ = fit_log_linear(sample, penalty, choice.start)
+        prior = check_prior(self.prior)
+        choice = self._choose(sample, prior)
+        start = tempered_map(sample, prior)
+        penalty = self._penalty(choice.penalty).under(prior, start[0, 0]).per(total_weight(sample))
+        self.weight_, self.bias_ = fit_log_linear(
+            sample, penalty, start if choice.start is None else choice.start
+        )
         self.off_diagonal_ = choice.penalty
         self.cv_log_loss_ = np.array(choice.table, dtype=np.float64).reshape(-1, 2)
         return Log(), Linear(self.weight_, self.bias_), Softmax()
 
-    def _choose(self, sample: Sample) -> "PenaltyChoice":
+    def _choose(self, sample: Sample, prior: float) -> "PenaltyChoice":
         """The penalty given, or one that the sample asks for."""
-        if _is_auto(self.off_diagonal):
-            return choose_penalty(sample, self._penalty)
-        return PenaltyChoice(_check_penalty(self.off_diagonal, "off_diagonal"))
+        if is_auto(self.off_diagonal):
+            return choose_penalty(sample, self._penalty, prior)
+        return PenaltyChoice(check_penalty(self.off_diagonal, "off_diagonal"))
 
 
 class MatrixScaling(LogLinearCalibrator):
@@ -78,6 +83,8 @@ class MatrixScaling(LogLinearCalibrator):
     diagonal : "auto" or float
         Penalty that pulls W's diagonal towards a constant, and b towards 0; "auto" is a 300th of that off the
         diagonal. With a large `off_diagonal`, the result is `VectorScaling` with this penalty.
+    prior : float or None
+        How much the prior of the diagonal's mean counts; with None, only the penalties given or chosen do.
     from_logits : bool
         The predictions are logits.
 
@@ -95,7 +102,9 @@ class MatrixScaling(LogLinearCalibrator):
     Notes
     -----
     Minimises :math:`\sum_i w_i \ell_i + \frac{1}{2} \sum_{ij} \lambda_{ij} (W - \beta I)_{ij}^2 +
-    \frac{\lambda}{2} \|b\|^2` over W, b and :math:`\beta`, with log losses :math:`\ell_i`: a convex problem, solved
+    \frac{\lambda}{2} \|b\|^2 + 5 \pi (\beta T - 1)^2` over W, b and :math:`\beta`, with log losses
+    :math:`\ell_i`, the T of `TemperatureScaling` and the weight :math:`\pi` of the prior, under which no penalty is
+    less than 0.3 of that weight: without evidence no class takes the place of another. A convex problem, solved
     from the temperature-scaled predictions by L-BFGS, preconditioned by each class's block of the Hessian, until a step
     promises less than a part of :math:`10^{-12}`. Cost: :math:`O(nk^2)` a step, some ten to a hundred steps (more with
     very small penalties, and no more than 500). Memory: some four arrays of the input's size, and :math:`10^4 k`
@@ -115,7 +124,7 @@ class MatrixScaling(LogLinearCalibrator):
     Examples
     --------
     >>> import polycal as pc
-    >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], [1, 0, 0]
+    >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]] * 2, [1, 0, 0] * 2
     >>> pc.MatrixScaling().fit(proba, y).weight_.shape
     (2, 2)
     """
@@ -123,16 +132,22 @@ class MatrixScaling(LogLinearCalibrator):
     family: ClassVar[str] = "matrix"
 
     def __init__(
-        self, *, off_diagonal: float | str = "auto", diagonal: float | str = "auto", from_logits: bool = False
+        self,
+        *,
+        off_diagonal: float | str = "auto",
+        diagonal: float | str = "auto",
+        prior: float | None = 1.0,
+        from_logits: bool = False,
     ) -> None:
         self.off_diagonal = off_diagonal
         self.diagonal = diagonal
+        self.prior = prior
         self.from_logits = from_logits
 
     def _penalty(self, off_diagonal: float) -> "MatrixPenalty":
-        if _is_auto(self.diagonal):
+        if is_auto(self.diagonal):
             return MatrixPenalty.tied(off_diagonal)
-        diagonal = _check_penalty(self.diagonal, "diagonal")
+        diagonal = check_penalty(self.diagonal, "diagonal")
         return MatrixPenalty(off_diagonal, diagonal, diagonal)
 
 
@@ -149,6 +164,8 @@ class DirichletCalibrator(LogLinearCalibrator):
         Penalty of W's off-diagonal entries, which pulls them towards 0; "auto" chooses it, as `MatrixScaling` does.
     intercept : "auto" or float
         Penalty that pulls b towards 0; "auto" is a 3000th of that off the diagonal.
+    prior : float or None
+        How much the prior of the diagonal's mean counts; with None, only the penalties given or chosen do.
     from_logits : bool
         The predictions are logits.
 
@@ -168,7 +185,7 @@ class DirichletCalibrator(LogLinearCalibrator):
     Minimises :math:`\sum_i w_i \ell_i + \frac{\lambda}{2} \sum_{i \ne j} W_{ij}^2 + \frac{\mu}{2} \|b\|^2` with log
     losses :math:`\ell_i`, and with a penalty that pulls the diagonal towards a constant: of :math:`\mu` where that is
     "auto", which keeps scarce data from harm, else of 1, hardly felt. In the units of [1]_ (mean loss, mean of squares)
-    the penalties are :math:`\lambda k (k - 1) / 2n` and :math:`\mu k / 2n`. Search, choice and cost: as for
+    the penalties are :math:`\lambda k (k - 1) / 2n` and :math:`\mu k / 2n`. Prior, search, choice and cost: as for
     `MatrixScaling`.
 
     References
@@ -179,7 +196,7 @@ class DirichletCalibrator(LogLinearCalibrator):
     Examples
     --------
     >>> import polycal as pc
-    >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], [1, 0, 0]
+    >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]] * 2, [1, 0, 0] * 2
     >>> pc.DirichletCalibrator().fit(proba, y).weight_.shape
     (2, 2)
     """
@@ -191,91 +208,18 @@ class DirichletCalibrator(LogLinearCalibrator):
         *,
         off_diagonal: float | str = "auto",
         intercept: float | str = "auto",
+        prior: float | None = 1.0,
         from_logits: bool = False,
     ) -> None:
         self.off_diagonal = off_diagonal
         self.intercept = intercept
+        self.prior = prior
         self.from_logits = from_logits
 
     def _penalty(self, off_diagonal: float) -> "MatrixPenalty":
-        if _is_auto(self.intercept):
-            return MatrixPenalty.tied(off_diagonal, _DIRICHLET_RATIO)
-        return MatrixPenalty(off_diagonal, _DIRICHLET_DIAGONAL, _check_penalty(self.intercept, "intercept"))
-
-
-def _is_auto(value: Any) -> bool:
-    """Whether a penalty shall be chosen."""
-    return isinstance(value, str) and value == AUTO
-
-
-def _check_penalty(value: Any, name: str) -> float:
-    """Validate a penalty that is not "auto"."""
-    try:
-        return check_real(value, name, low=0.0)
-    except ValueError:
-        raise ValueError(f"{name} must be a number from 0, or {AUTO!r}; got {value!r}.") from None
-
-
-@dataclass(frozen=True)
-class MatrixPenalty:
-    r"""``off_diagonal/2 sum_{i != j} W_ij^2 + diagonal/2 sum_i (W_ii - mean)^2 + bias/2 |b|^2``.
-
-    The mean of the diagonal is free: it is the inverse of a temperature. Maps and steps are arrays of shape (k + 1, k),
-    the bias below the matrix.
-
-    Attributes
-    ----------
-    off_diagonal, diagonal, bias : float
-        Not negative.
-    """
-
-    off_diagonal: float
-    diagonal: float
-    bias: float
-
-    @property
-    def amount(self) -> float:
-        """The penalty off the diagonal, of which the others are a part; 1 where it is 0."""
-        return self.off_diagonal or 1.0
-
-    @classmethod
-    def tied(cls, off_diagonal: float, ratio: float = _MATRIX_RATIO) -> "MatrixPenalty":
-        """With the diagonal and the bias penalised in proportion."""
-        return cls(off_diagonal, off_diagonal / ratio, off_diagonal / ratio)
-
-    def per(self, total: float) -> "MatrixPenalty":
-        """The penalty that goes with a mean of losses where this one goes with their sum, ``total`` of them."""
-        return MatrixPenalty(self.off_diagonal / total, self.diagonal / total, self.bias / total)
-
-    def each(self, n_classes: int) -> Float64s:
-        """The relative penalty of each entry, of shape (k + 1, k)."""
-        out = np.full((n_classes + 1, n_classes), self.off_diagonal)
-        np.fill_diagonal(out, self.diagonal)
-        out[-1] = self.bias
-        return out / self.amount
-
-    def gradient(self, weight: Floats) -> Floats:
-        """The derivative, which is linear: the penalty is half its product with the map."""
-        out: Floats = self.off_diagonal * weight
-        own = np.diagonal(weight)
-        np.fill_diagonal(out, self.diagonal * (own - own.mean()))
-        out[-1] = self.bias * weight[-1]
-        return out
-
-    def centred(self, step: Floats) -> Floats:
-        """The step without what the softmax does not see, a shift of all classes; overwritten.
-
-        Row by row, that is the shift after which the penalty's derivatives sum to 0: no other shift costs less. The
-        rows depend on one another by the mean of the diagonal alone, so there is a closed form.
-        """
-        k = step.shape[1]
-        others = (k - 1) * self.off_diagonal
-        if others > 0.0:
-            slopes = np.einsum("ij->i", self.gradient(step)[:-1])
-            shift = (slopes + self.diagonal * slopes.mean() / others) / (others + self.diagonal)
-            step[:-1] -= shift[:, None]
-        step[-1] -= step[-1].mean()
-        return step
+        if is_auto(self.intercept):
+            return MatrixPenalty.tied(off_diagonal, DIRICHLET_RATIO)
+        return MatrixPenalty(off_diagonal, _DIRICHLET_DIAGONAL, check_penalty(self.intercept, "intercept"))
 
 
 def fit_log_linear(
@@ -286,7 +230,7 @@ def fit_log_linear(
     The search starts from temperature scaling, or from ``start``, a map with the bias below the matrix.
     """
     problem = log_linear_problem(sample, np.float64)
-    start = tempered_map(sample) if start is None else start.astype(np.float64)
+    start = tempered_map(sample, 1.0) if start is None else start.astype(np.float64)
     point = problem.solve(penalty, start, EFFORT)
     return point[:-1].astype(np.float64), point[-1].astype(np.float64)
 
@@ -299,18 +243,26 @@ def log_linear_problem(sample: Sample, dtype: type[np.floating]) -> SoftmaxRegre
     return SoftmaxRegression(features, sample.labels, sample.mass.astype(dtype), None, (slice(0, n),))
 
 
-def fold_maps(sample: Sample, folds: Sequence[slice], start: Floats | None = None) -> FoldModels:
-    """A map for each fold of a sorted sample: ``start`` as yet, or temperature scaling fitted without the fold."""
-    dtype, rows = working_dtype(sample), np.arange(sample.n_samples)
-    maps = [tempered_map(sample.take(np.delete(rows, fold))) if start is None else start for fold in folds]
-    return FoldModels(log_linear_problem(sample, dtype), folds, [point.astype(dtype) for point in maps])
+def fold_inverses(sample: Sample, folds: Sequence[slice], prior: float) -> list[float]:
+    """The 1/T of temperature scaling fitted without each fold of a sorted sample."""
+    rows = np.arange(sample.n_samples)
+    return [float(tempered_map(sample.take(np.delete(rows, fold)), prior)[0, 0]) for fold in folds]
 
 
-def tempered_map(sample: Sample) -> Float64s:
+def fold_maps(sample: Sample, folds: Sequence[slice], starts: Sequence[Floats]) -> FoldModels:
+    """A map for each fold of a sorted sample: as yet the one it starts from."""
+    dtype = working_dtype(sample)
+    return FoldModels([log_linear_problem(sample, dtype)], folds, [point.astype(dtype) for point in starts])
+
+
+def tempered_map(sample: Sample, prior: float) -> Float64s:
     """Temperature scaling as a map of shape (k + 1, k)."""
-    start = np.zeros((sample.n_classes + 1, sample.n_classes))
-    np.fill_diagonal(start, fit_inverse_temperature(sample, log_proba(sample)))
-    return start
+    return scaled_map(sample.n_classes, fit_inverse_temperature(sample, log_proba(sample), prior))
+
+
+def scaled_map(n_classes: int, inverse: float) -> Float64s:
+    """A number on the diagonal, and no bias."""
+    return inverse * np.eye(n_classes + 1, n_classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,7 +283,7 @@ class PenaltyChoice:
     table: Sequence[tuple[float, float]] = ()
 
 
-def choose_penalty(sample: Sample, penalty: Callable[[float], MatrixPenalty]) -> PenaltyChoice:
+def choose_penalty(sample: Sample, penalty: Callable[[float], MatrixPenalty], prior: float) -> PenaltyChoice:
     """The largest of those whose log loss on held-out rows is within its noise of the least.
 
     From large to small, until two in a row are worse than the best. Too few rows to part get the largest.
@@ -341,12 +293,14 @@ def choose_penalty(sample: Sample, penalty: Callable[[float], MatrixPenalty]) ->
     sample : Sample
     penalty : callable
         The penalty of the sum of losses that goes with one of the entries off the diagonal.
+    prior : float
+        The weight of the prior.
     """
     sample = counted_rows(sample)
     penalties = (total_weight(sample) * RELATIVE_PENALTIES).tolist()
     if sample.n_samples < 2 * N_FOLDS:
         return PenaltyChoice(penalties[0])
-    path = _HeldOutPath(sample)
+    path = _HeldOutPath(sample, prior)
     losses: list[Float64s] = []
     points: list[Floats] = []
     for off_diagonal in penalties:
@@ -362,19 +316,23 @@ def choose_penalty(sample: Sample, penalty: Callable[[float], MatrixPenalty]) ->
 class _HeldOutPath:
     """Maps of all folds but one each, from penalty to penalty, and the losses of the rows held out."""
 
-    def __init__(self, sample: Sample) -> None:
+    def __init__(self, sample: Sample, prior: float) -> None:
         order, folds = sort_by_fold(split_rows(sample, (1.0,) * N_FOLDS, _SEED))
         much_work = sample.proba.size * sample.n_classes > _MUCH_WORK
         folds = folds[:1] if much_work else folds
         sample, mass = sample.take(order), sample.mass[order]
-        self.models = fold_maps(sample, folds)
+        self._prior, self._inverses = prior, fold_inverses(sample, folds, prior)
+        starts = [scaled_map(sample.n_classes, inverse) for inverse in self._inverses]
+        self.models = fold_maps(sample, folds, starts)
         self._fitted = [total_weight(sample) * (1.0 - float(mass[fold].sum())) for fold in folds]
         self._labels, held_out = sample.labels[: folds[-1].stop], mass[: folds[-1].stop]
         self.mass: Float64s = held_out / held_out.sum()
 
     def move(self, penalty: MatrixPenalty) -> Float64s:
         """Fit anew, from the maps before; the log loss of each held-out row."""
-        self.models.move([penalty.per(weight) for weight in self._fitted], CHOICE_EFFORT)
+        folds = zip(self._inverses, self._fitted, strict=True)
+        penalties = [penalty.under(self._prior, inverse).per(weight) for inverse, weight in folds]
+        self.models.move(penalties, CHOICE_EFFORT)
         logits = self.models.held_out()
         losses = np.empty(self._labels.size)
         for rows in row_blocks(*logits.shape):

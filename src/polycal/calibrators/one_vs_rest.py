@@ -6,10 +6,11 @@ import numpy as np
 from scipy.special import expit
 
 from polycal._typing import Float64s, Ints
-from polycal._validation import check_choice, check_integer, check_real
+from polycal._validation import check_choice, check_integer
 from polycal.calibrators.base import Calibrator
 from polycal.calibrators.loss import total_weight
 from polycal.calibrators.optimise import scipy_lbfgs
+from polycal.calibrators.priors import check_penalty, check_prior, is_auto
 from polycal.measures.binned import Strategy, bin_edges
 from polycal.sample import Question, Sample, ask_subset, row_sums
 from polycal.steps import Affine, Interpolate, Log, Lookup, Normalise, Others, Program, Sigmoid, Sum
@@ -156,8 +157,11 @@ class BetaCalibrator(Calibrator):
 
     Parameters
     ----------
-    ridge : float
-        Penalty, which pulls towards the identity, a = b = 1 and c = 0.
+    ridge : "auto" or float
+        Penalty, which pulls towards the identity, a = b = 1 and c = 0; "auto" is the prior.
+    prior : float or None
+        How much the standard normal prior of a - 1, b - 1 and c counts; with None, and no penalty given, it is
+        maximum likelihood.
     from_logits : bool
         The predictions are logits.
 
@@ -169,7 +173,8 @@ class BetaCalibrator(Calibrator):
     Notes
     -----
     Each class minimises :math:`\sum_i w_i \ell_i + \frac{\lambda}{2} \|(a, b, c) - (1, 1, 0)\|^2` with the log
-    losses :math:`\ell_i` of "the label is this class": a convex problem, solved by L-BFGS within the bounds.
+    losses :math:`\ell_i` of "the label is this class": a convex problem, solved by L-BFGS within the bounds. The
+    penalty vanishes as rows become many.
     Cost: O(n) a step and class.
 
     References
@@ -180,7 +185,7 @@ class BetaCalibrator(Calibrator):
     Examples
     --------
     >>> import polycal as pc
-    >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], [1, 0, 0]
+    >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]] * 2, [1, 0, 0] * 2
     >>> pc.BetaCalibrator().fit(proba, y).curves_.shape
     (2, 3)
     """
@@ -189,12 +194,20 @@ class BetaCalibrator(Calibrator):
     saved_attributes: ClassVar[tuple[str, ...]] = ("curves_",)
     curves_: Float64s
 
-    def __init__(self, *, ridge: float = 1.0, from_logits: bool = False) -> None:
+    def __init__(
+        self, *, ridge: float | str = "auto", prior: float | None = 1.0, from_logits: bool = False
+    ) -> None:
         self.ridge = ridge
+        self.prior = prior
         self.from_logits = from_logits
 
+    def _n_numbers(self, n_classes: int) -> int:
+        return 3 * n_classes
+
     def _fit(self, sample: Sample) -> Program:
-        penalty = check_real(self.ridge, "ridge", low=0.0) / total_weight(sample)
+        prior = check_prior(self.prior)
+        ridge = prior if is_auto(self.ridge) else check_penalty(self.ridge, "ridge")
+        penalty = ridge / total_weight(sample)
         self.curves_ = np.array([_fit_beta(sample, label, penalty) for label in range(sample.n_classes)])
         a, b, c = np.ascontiguousarray(self.curves_.T)
         low, high = (Log(), Affine(a, c)), (Others(), Log(), Affine(-b, np.zeros(b.size)))

@@ -73,10 +73,16 @@ class Penalty(Protocol):
         """The relative penalty of each weight."""
 
     def gradient(self, weight: Floats) -> Floats:
-        """The derivative, which is linear: the penalty is half its product with the weights."""
+        """The derivative."""
+
+    def value(self, weight: Floats, gradient: Floats) -> float:
+        """The penalty, given its derivative."""
 
     def centred(self, step: Floats) -> Floats:
         """The step (overwritten) without what the softmax does not see, at the least penalty."""
+
+    def settled(self, weight: Floats) -> Floats:
+        """Weights of the same predictions at the least penalty: where steps without a shift may start."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +99,14 @@ class Ridge:
     amount: float
 
     def gradient(self, weight: Floats) -> Floats:
-        """The derivative, which is linear: the penalty is half its product with the weights."""
+        """The derivative."""
         out: Floats = self.relative * weight
         out *= self.amount
         return out
+
+    def value(self, weight: Floats, gradient: Floats) -> float:
+        """The penalty, given its derivative, which is linear: half the product."""
+        return 0.5 * float(np.vdot(gradient, weight))
 
     def centred(self, step: Floats) -> Floats:
         """The step (overwritten) without a shift of all classes, feature by feature.
@@ -106,6 +116,10 @@ class Ridge:
         shift = np.einsum("jc,jc->j", self.relative, step) / np.einsum("jc->j", self.relative)
         step -= shift[:, None]
         return step
+
+    def settled(self, weight: Floats) -> Floats:
+        """The weights: searches start from 0, and take no other steps."""
+        return weight
 
     def each(self, n_classes: int) -> Floats:  # noqa: ARG002 - the weights know it
         """The relative penalty of each weight."""
@@ -163,13 +177,13 @@ class SoftmaxRegression:
             value, gradient = self.loss(weight)
             pull = penalty.gradient(weight)
             gradient += pull
-            return value + 0.5 * float(np.vdot(pull, weight)), gradient
+            return value + penalty.value(weight, pull), gradient
 
         def preconditioner_at(weight: Floats) -> Preconditioner:
             blocks = kept.fresh(lambda: self._class_blocks(weight, penalty))
             return lambda gradient: penalty.centred(blocks.solve(gradient, penalty.amount))
 
-        found = lbfgs(objective, start, preconditioner_at, effort)
+        found = lbfgs(objective, penalty.settled(start), preconditioner_at, effort)
         kept.is_stale = False
         return found
 
@@ -275,8 +289,8 @@ class FoldModels:
 
     Parameters
     ----------
-    problem : SoftmaxRegression
-        Of all rows, sorted by fold.
+    problems : sequence of SoftmaxRegression
+        For each fold, or one for all, of all rows, sorted by fold.
     folds : sequence of slice
     start : sequence of ndarray of shape (n_features, n_classes)
         The models to begin with.
@@ -286,13 +300,14 @@ class FoldModels:
 
     def __init__(
         self,
-        problem: SoftmaxRegression,
+        problems: Sequence[SoftmaxRegression],
         folds: Sequence[slice],
         start: Sequence[Floats],
         blocks: ClassBlocks | None = None,
     ) -> None:
         self._kept = KeptBlocks(blocks)
-        self.problems = [problem.without(fold) for fold in folds]
+        problems = problems if len(problems) == len(folds) else list(problems) * len(folds)
+        self.problems = [problem.without(fold) for problem, fold in zip(problems, folds, strict=True)]
         self.folds, self.weights = folds, list(start)
 
     def move(self, penalties: Sequence[Penalty], effort: Effort) -> None:

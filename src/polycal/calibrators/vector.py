@@ -5,13 +5,24 @@ from typing import ClassVar
 import numpy as np
 
 from polycal._typing import Float64s, Floats
-from polycal._validation import check_real
 from polycal.calibrators.base import Calibrator
 from polycal.calibrators.loss import curvature, log_proba, losses_and_proba, to_residual, total_weight
 from polycal.calibrators.optimise import scipy_lbfgs
+from polycal.calibrators.priors import (
+    check_penalty,
+    check_prior,
+    is_auto,
+    slope_penalty,
+    slope_penalty_gradient,
+)
 from polycal.calibrators.temperature import fit_inverse_temperature
 from polycal.sample import Sample, row_blocks
 from polycal.steps import Affine, Log, Program, Softmax
+
+# The penalty under the prior.
+_RIDGE = 30.0
+# The common slope stays above this where its logarithm is penalised.
+_LEAST_SLOPE = 1e-6
 
 
 class VectorScaling(Calibrator):
@@ -21,9 +32,11 @@ class VectorScaling(Calibrator):
 
     Parameters
     ----------
-    ridge : float
+    ridge : "auto" or float
         Penalty, which pulls towards temperature scaling; 0 is none, and leaves the bias of a class that does not
-        occur without a limit.
+        occur without a limit. "auto" is 30 times the prior.
+    prior : float or None
+        How much the priors count; with None, and no penalty given, it is maximum likelihood.
     from_logits : bool
         The predictions are logits.
 
@@ -34,9 +47,10 @@ class VectorScaling(Calibrator):
 
     Notes
     -----
-    Minimises :math:`\sum_i w_i \ell_i + \frac{\lambda}{2} \big(\|a - \beta 1\|^2 + \|b\|^2\big)` over a, b and
-    :math:`\beta`, with log losses :math:`\ell_i` and the penalty :math:`\lambda`: a convex problem, solved by L-BFGS
-    from the temperature-scaled predictions. Cost: O(nk) a step.
+    Minimises :math:`\sum_i w_i \ell_i + \frac{\lambda}{2} \big(\|a - \beta 1\|^2 + \|b\|^2\big) +
+    \pi (\beta - 1 - \log \beta)` over a, b and :math:`\beta`, with log losses :math:`\ell_i`, the penalty
+    :math:`\lambda` and the weight :math:`\pi` of the prior of `TemperatureScaling`: a convex problem, solved by L-BFGS
+    from the temperature-scaled predictions. Both vanish as rows become many. Cost: O(nk) a step.
 
     References
     ----------
@@ -45,7 +59,7 @@ class VectorScaling(Calibrator):
     Examples
     --------
     >>> import polycal as pc
-    >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], [1, 0, 0]
+    >>> proba, y = [[0.1, 0.9], [0.9, 0.1], [0.1, 0.9], [0.2, 0.8]], [1, 0, 0, 1]
     >>> pc.VectorScaling().fit(proba, y).predict_proba([[0.01, 0.99]]).shape
     (1, 2)
     """
@@ -55,31 +69,43 @@ class VectorScaling(Calibrator):
     scale_: Float64s
     bias_: Float64s
 
-    def __init__(self, *, ridge: float = 30.0, from_logits: bool = False) -> None:
+    def __init__(
+        self, *, ridge: float | str = "auto", prior: float | None = 1.0, from_logits: bool = False
+    ) -> None:
         self.ridge = ridge
+        self.prior = prior
         self.from_logits = from_logits
 
+    def _n_numbers(self, n_classes: int) -> int:
+        return 2 * n_classes
+
     def _fit(self, sample: Sample) -> Program:
-        penalty = check_real(self.ridge, "ridge", low=0.0) / total_weight(sample)
-        self.scale_, self.bias_ = _fit_vector(sample, penalty)
+        prior = check_prior(self.prior)
+        ridge = _RIDGE * prior if is_auto(self.ridge) else check_penalty(self.ridge, "ridge")
+        total = total_weight(sample)
+        self.scale_, self.bias_ = _fit_vector(sample, ridge / total, prior / total)
         return Log(), Affine(self.scale_, self.bias_), Softmax()
 
 
-def _fit_vector(sample: Sample, penalty: float) -> tuple[Float64s, Float64s]:
+def _fit_vector(sample: Sample, penalty: float, prior: float) -> tuple[Float64s, Float64s]:
     """Scale and bias of least penalised log loss, per unit of weight."""
     logs, k = log_proba(sample), sample.n_classes
-    inverse = fit_inverse_temperature(sample, logs)
+    inverse = fit_inverse_temperature(sample, logs, prior * total_weight(sample))
 
     def objective(point: Float64s) -> tuple[float, Float64s]:
         own = point[1:].reshape(2, k)
         loss, gradient = _loss(sample, logs, point[0] + own[0], own[1])
-        full = np.concatenate([[gradient[0].sum()], (gradient + penalty * own).ravel()])
+        common = gradient[0].sum() + prior * slope_penalty_gradient(point[0]) if prior else gradient[0].sum()
+        loss += prior * slope_penalty(point[0]) if prior else 0.0
+        full = np.concatenate([[common], (gradient + penalty * own).ravel()])
         return loss + 0.5 * penalty * float(own.ravel() @ own.ravel()), full
 
     diagonal = _diagonal(sample, logs, inverse)
-    sizes = np.concatenate([[diagonal[0].sum()], (diagonal + penalty).ravel()])
+    sizes = np.concatenate([[diagonal[0].sum() + prior / inverse**2], (diagonal + penalty).ravel()])
     start = np.concatenate([[inverse], np.zeros(2 * k)])
-    point = scipy_lbfgs(objective, start, sizes)
+    lower = np.full(start.size, -np.inf)
+    lower[0] = _LEAST_SLOPE if prior else -np.inf
+    point = scipy_lbfgs(objective, start, sizes, lower)
     return point[0] + point[1 : k + 1], point[k + 1 :]
 
 

@@ -1,6 +1,8 @@
 """The baseline of the kernel calibrator: temperature scaling, mixed with a little background, and bent."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.special import expit, log_softmax
@@ -66,6 +68,48 @@ def _log_of(steps: Program, sample: Sample) -> Floats:
         with np.errstate(divide="ignore"):
             out[rows] = np.log(run(steps, sample.proba[rows].astype(np.float64)))
     return out
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """A mixture, and the curve that bends it.
+
+    Attributes
+    ----------
+    mixture : Mixture
+    curve : SharedCurve
+    """
+
+    mixture: Mixture
+    curve: "SharedCurve"
+
+    def seen(self, sample: Sample) -> "Seen":
+        """What it makes of a sample."""
+        log_proba = self.mixture.log_proba(sample)
+        self.curve.apply(log_proba)
+        return Seen(log_proba, cache(lambda: self.mixture.log_tempered(sample)))
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a baseline makes of a sample: what models change, and what their features are of.
+
+    Attributes
+    ----------
+    log_proba : ndarray of float, shape (n_samples, n_classes)
+        Log q.
+    log_tempered : callable
+        Gives the logarithms at its temperature.
+    """
+
+    log_proba: Floats
+    log_tempered: Callable[[], Floats]
+
+
+def fit_baseline(sample: Sample) -> Baseline:
+    """The mixture, and the curve on top of it."""
+    mixture = fit_mixture(sample)
+    return Baseline(mixture, fit_shared_curve(sample, mixture.log_proba(sample)))
 
 
 def fit_mixture(sample: Sample) -> Mixture:

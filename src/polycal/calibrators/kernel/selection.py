@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,22 +9,25 @@ from scipy.sparse import csr_array
 
 from polycal._typing import Float64s, Floats
 from polycal.calibrators.kernel import tuning
-from polycal.calibrators.kernel.baseline import Mixture
+from polycal.calibrators.kernel.baseline import Mixture, Seen
 from polycal.calibrators.kernel.features import (
     FEATURES_OF_INPUT,
     Features,
     features_of_baseline,
     fit_landmarks,
 )
-from polycal.calibrators.loss import Scores, logit_scores, total_weight
+from polycal.calibrators.loss import Scores, logit_scores, proba_scores, total_weight
 from polycal.calibrators.matrix import (
     CHOICE_EFFORT,
-    MatrixPenalty,
     choose_penalty,
+    fold_inverses,
     fold_maps,
+    scaled_map,
 )
+from polycal.calibrators.priors import PRIOR, MatrixPenalty
 from polycal.calibrators.regression import ClassBlocks, FoldModels, Ridge, SoftmaxRegression, fit_tilt
 from polycal.sample import Sample
+from polycal.steps import Softmax, run
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,26 +39,48 @@ class Trial:
     sample : Sample
         All rows, sorted by fold.
     folds : sequence of slice
+    seen : sequence of Seen
+        What the baseline makes of the rows: one for all, or for each fold the one fitted without it.
     log_proba : ndarray of float, shape (n_samples, n_classes)
-        Log q of the baseline, which the models change.
+        Log q of the baseline, which the models change; for each fold, that of its own.
     input, baseline : Scores
         What models are compared with.
     """
 
     sample: Sample
     folds: Sequence[slice]
+    seen: Sequence[Seen]
     log_proba: Floats
     input: Scores
     baseline: Scores
 
+    @classmethod
+    def of(cls, sample: Sample, folds: Sequence[slice], seen: Sequence[Seen]) -> "Trial":
+        """The trial of a sorted sample, given what baselines make of it."""
+        own = seen if len(seen) == len(folds) else list(seen) * len(folds)
+        log_proba = np.concatenate([one.log_proba[fold] for one, fold in zip(own, folds, strict=True)])
+        baseline = logit_scores(sample, log_proba, log_proba, 1.0, 0.0)
+        return cls(sample, folds, seen, log_proba, proba_scores(sample), baseline)
+
     def mix(self, changes: Sequence[Floats]) -> list[float]:
         """Multipliers of the baseline's logits and of changes, by the log loss of held-out rows."""
+        return _mix(self.sample, self.log_proba, changes)
 
-        def directions(rows: slice) -> Floats:
-            return np.stack([self.log_proba[rows], *(change[rows] for change in changes)])
-
-        more, *rest = fit_tilt(self.sample, self.log_proba, directions, 1 + len(changes)).tolist()
-        return [1.0 + more, *rest]
+    def held_out(self, choice: "Choice") -> Float64s:
+        """What the model chosen predicts for each fold, with nothing that was fitted to it but the choice itself."""
+        logits, rows = self.log_proba.astype(np.float64), np.arange(self.sample.n_samples)
+        changes: Sequence[Floats] = ()
+        if choice.features is not None:
+            changes = path_to(self, choice.features, choice.penalty), *choice.matrix_logits
+        for fold in self.folds if changes else ():
+            rest = np.delete(rows, fold)
+            scale, *amounts = _mix(
+                self.sample.take(rest), self.log_proba[rest], [one[rest] for one in changes]
+            )
+            logits[fold] *= 1.0 + choice.part * (scale - 1.0)
+            for change, amount in zip(changes, amounts, strict=True):
+                logits[fold] += choice.part * min(max(amount, 0.0), 1.0) * change[fold]
+        return run((Softmax(),), logits)
 
     def scores(self, change: Floats, scale: float, amount: float) -> Scores:
         """Scores of the baseline's logits and their change, multiplied."""
@@ -91,6 +115,10 @@ class Choice:
         What each fold's model adds to the logits of its held-out rows, fold by fold; empty while there is none.
     matrix : ndarray of shape (n_classes + 1, n_classes), or None
         What multiplies the logarithms of the input, and a bias below it, where matrix scaling is mixed in.
+    matrix_logits : sequence of ndarray of float, shape (n_samples, n_classes)
+        Its logits for the held-out rows, where it is mixed in.
+    part : float
+        The part that is taken of the multipliers that are best for held-out rows.
     table : list
         Penalty, mixing, log loss, Brier score and accuracy of every model tried, cross-validated.
     """
@@ -104,6 +132,8 @@ class Choice:
     weights: Sequence[Floats] = ()
     change: Floats = field(default_factory=lambda: np.empty((0, 0)))
     matrix: Float64s | None = None
+    matrix_logits: Sequence[Floats] = ()
+    part: float = 1.0
     table: list[tuple[float, ...]] = field(default_factory=list)
 
     def or_better(self, other: "Choice") -> "Choice":
@@ -130,40 +160,49 @@ class Choice:
         return centred
 
 
-def choose_model(trial: Trial, mixture: Mixture, seed: int) -> Choice:
-    """Try features of the baseline; where they may see more, of the input, and likeness to landmarks; then a matrix."""
+def _mix(sample: Sample, log_proba: Floats, changes: Sequence[Floats]) -> list[float]:
+    def directions(rows: slice) -> Floats:
+        return np.stack([log_proba[rows], *(change[rows] for change in changes)])
+
+    more, *rest = fit_tilt(sample, log_proba, directions, 1 + len(changes)).tolist()
+    return [1.0 + more, *rest]
+
+
+def choose_first(trial: Trial) -> Choice:
+    """Try features of the baseline."""
+    return choose(trial, features_of_baseline(trial.sample.n_classes), Choice())
+
+
+def choose_model(trial: Trial, mixture: Mixture, seed: int, choice: Choice) -> Choice:
+    """After the first, where they may see more, try features of the input, and likeness to landmarks; then a matrix."""
     sample, k = trial.sample, trial.sample.n_classes
-    choice = choose(trial, features_of_baseline(k), trial.log_proba, Choice())
     if k > tuning.MANY_CLASSES:
         return choice
-    tempered = cache(lambda: mixture.log_tempered(sample))
     if mixture.hidden >= tuning.HIDING:
-        choice = choose(trial, FEATURES_OF_INPUT, tempered(), choice)
+        choice = choose(trial, FEATURES_OF_INPUT, choice)
     if choice.has_small_penalty or sample.n_samples >= tuning.MANY_ROWS * k:
-        choice = choose(trial, fit_landmarks(sample, tempered(), seed), tempered(), choice)
+        choice = choose(trial, fit_landmarks(sample, mixture.log_tempered(sample), seed), choice)
     if choice.has_small_penalty and k <= tuning.MATRIX_CLASSES:
         choice = mix_in_matrix(trial, choice)
     return choice
 
 
-def choose(trial: Trial, features: Features, seen: Floats, before: Choice) -> Choice:
+def choose(trial: Trial, features: Features, before: Choice) -> Choice:
     """Walk from large penalties to small ones until it stops getting better; the best, if better than before.
 
     Parameters
     ----------
     trial : Trial
     features : Features
-    seen : ndarray of float, shape (n_samples, n_classes)
-        Logarithms of the predictions that the features are of.
     before : Choice
         The best with other features: a little above its penalty is large enough to begin with.
     """
     best, idle = Choice(), 0
     above = max(0, tuning.PENALTIES.index(before.penalty) - tuning.ABOVE) if before.weights else 0
     at_least = tuning.AT_LEAST if above == 0 else tuning.ABOVE
-    x, relative = features.of(seen), features.penalty(trial.sample.n_classes).astype(seen.dtype)
+    relative = features.penalty(trial.sample.n_classes).astype(trial.log_proba.dtype)
     start = before.weights if features.extend(before.features) else ()
-    models = _fold_models(trial, x, relative, start)
+    models = _fold_models(trial, features, relative, start)
     for i, penalty in enumerate(tuning.PENALTIES[above:]):
         models.move([Ridge(relative, penalty)] * len(trial.folds), tuning.EFFORT)
         candidate = _best_part(trial, models.held_out(), penalty)
@@ -177,16 +216,31 @@ def choose(trial: Trial, features: Features, seen: Floats, before: Choice) -> Ch
     return before.or_better(best)
 
 
-def _fold_models(trial: Trial, x: Floats, relative: Floats, start: Sequence[Floats]) -> FoldModels:
+def path_to(trial: Trial, features: Features, last: float) -> Floats:
+    """The changes of held-out rows at a penalty, at the end of the path to it."""
+    relative = features.penalty(trial.sample.n_classes).astype(trial.log_proba.dtype)
+    models = _fold_models(trial, features, relative, ())
+    for penalty in tuning.PENALTIES[: tuning.PENALTIES.index(last) + 1]:
+        models.move([Ridge(relative, penalty)] * len(trial.folds), tuning.EFFORT)
+    return models.held_out()
+
+
+def _fold_models(trial: Trial, features: Features, relative: Floats, start: Sequence[Floats]) -> FoldModels:
     """Models of features on top of the baseline, with 0 for the weights that ``start`` does not have."""
     n, k = trial.log_proba.shape
-    mass = trial.sample.mass.astype(x.dtype)
-    problem = SoftmaxRegression(_thinned(x, k), trial.sample.labels, mass, trial.log_proba, (slice(0, n),))
+    mass = trial.sample.mass.astype(relative.dtype)
+    problems = []
+    for seen in trial.seen:
+        x = features.of(seen.log_tempered() if features.source == "input" else seen.log_proba)
+        whole = slice(0, n)
+        problems.append(
+            SoftmaxRegression(_thinned(x, k), trial.sample.labels, mass, seen.log_proba, (whole,))
+        )
     weights = [np.zeros_like(relative) for _ in trial.folds]
     for weight, begin in zip(weights, start, strict=False):
         weight[: begin.shape[0]] = begin
     blocks = ClassBlocks(x, np.exp(trial.log_proba), mass, relative)
-    return FoldModels(problem, trial.folds, weights, blocks)
+    return FoldModels(problems, trial.folds, weights, blocks)
 
 
 def _thinned(x: Floats, n_classes: int) -> Any:
@@ -210,7 +264,7 @@ def _best_part(trial: Trial, change: Floats, penalty: float) -> Choice:
         best.table.append((penalty, near[1], scores.log_loss, scores.brier, scores.accuracy))
         gain, _ = scores.relative_gain(trial.baseline)
         if gain > best.gain and trial.is_safe(scores):
-            best = replace(best, gain=gain, scale=near[0], mixing=near[1], scores=scores)
+            best = replace(best, gain=gain, scale=near[0], mixing=near[1], scores=scores, part=part)
     return best
 
 
@@ -229,13 +283,20 @@ def mix_in_matrix(trial: Trial, choice: Choice) -> Choice:
     gain, _ = scores.relative_gain(trial.baseline)
     weight = np.asarray(added * np.mean(points, axis=0, dtype=np.float64))
     found = replace(choice, gain=gain, scores=scores, scale=scale, mixing=mixing, matrix=weight, table=table)
+    found = replace(found, part=1.0, matrix_logits=(logits,))
     return choice.or_better(found)
 
 
 def cross_fit_matrix(sample: Sample, folds: Sequence[slice]) -> tuple[Floats, Sequence[Floats]]:
     """The logits of matrix scaling for each row, fitted on the other folds; and the folds' maps, the bias below."""
-    chosen = choose_penalty(sample, MatrixPenalty.tied)
-    models = fold_maps(sample, folds, chosen.start)
-    penalty = MatrixPenalty.tied(chosen.penalty).per(total_weight(sample))
-    models.move([penalty] * len(folds), CHOICE_EFFORT)
+    prior = PRIOR if sample.n_samples <= tuning.FEW_ROWS else 0.0
+    chosen = choose_penalty(sample, MatrixPenalty.tied, prior)
+    inverses = fold_inverses(sample, folds, prior)
+    starts = [
+        scaled_map(sample.n_classes, inverse) if chosen.start is None else chosen.start
+        for inverse in inverses
+    ]
+    models, penalty = fold_maps(sample, folds, starts), MatrixPenalty.tied(chosen.penalty)
+    total = total_weight(sample)
+    models.move([penalty.under(prior, inverse).per(total) for inverse in inverses], CHOICE_EFFORT)
     return models.held_out().astype(np.float32), models.weights

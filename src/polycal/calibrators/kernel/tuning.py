@@ -50,3 +50,32 @@ HIDING = 1e-3
 MANY_ROWS, SMALL_PENALTY = 100, 1e-4
 # With more classes than this, matrix scaling is slow.
 MATRIX_CLASSES = 255
+
+# The pool, for few rows. Widths of the priors of vector scaling: log slope, a class's own, its shift; and the centre
+# and width of the log odds of its background. Log slopes to begin with.
+SLOPE, CLASS_SLOPE, SHIFT, ODDS, ODDS_WIDTH = 1.0, 0.3, 1.0, -5.0, 2.0
+SLOPES = (0.0, -1.5)
+# Rows that the prior of the shares counts for. In it, the kernel has half of the weight up to so many rows, and the
+# others' part falls in proportion beyond.
+PRIOR_ROWS, EVEN_ROWS = 3.0, 100.0
+# One row has any class for its label, up to so many rows; fewer, with their square, beyond. How many probabilities it
+# is made of.
+SURPRISED_ROWS, SURPRISING = 100.0, 1 << 15
+# The part of the geometric mean; smaller probabilities count as this.
+GEOMETRIC, POOL_FLOOR = 0.5, 1e-12
+# Members of a smaller share are left out.
+NEGLIGIBLE = 0.01
+# Parts of the pool that are tried, and the standard errors that are taken off its gain: more where the kernel's own
+# guard finds that the input is enough, and so much more up to EVEN_ROWS, falling beyond.
+PARTS_OF_POOL = (0.01, 0.018, 0.033, 0.06, 0.11, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+POOL_ERRORS, DOUBTFUL_ERRORS, EXTRA_ERRORS = 0.7, 1.2, 0.3
+# With more rows than this the kernel decides alone, and its baseline is fitted once for all folds.
+FEW_ROWS = 2000
+
+# Rows that are alike. Smaller probabilities are not told apart. Groups are joined up to so many rows: of near copies,
+# and of batches; there are so many groups a fold at least.
+LIKE_FLOOR, PAIRED_ROWS, LIKE_ROWS, LIKE_GROUPS = 1e-6, 1.5, 10.0, 5
+# Rows are near copies where so much more loss, in standard errors and as a part of it, leaves so little of the gain.
+LIKE_ERRORS, LIKE_GAP, LIKE_LEFT = 1.5, 0.1, 0.3
+# There are so many groups for each row, at least, where each comes with one or two copies.
+COPIED = 0.3

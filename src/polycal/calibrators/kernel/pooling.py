@@ -1,0 +1,200 @@
+"""The mean of models that few rows can carry, weighed by how well each predicts rows it has not seen."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from polycal._typing import Float64s, Floats, Ints
+from polycal.calibrators.kernel import tuning
+from polycal.calibrators.loss import log_proba, losses_and_proba, to_residual, total_weight, working_dtype
+from polycal.calibrators.optimise import scipy_lbfgs
+from polycal.calibrators.temperature import fit_inverse_temperature, temperature_steps
+from polycal.sample import Sample
+from polycal.steps import Affine, Log, Program, Softmax, Sum, run
+
+Fit = Callable[[Sample], Program]
+
+
+def fit_temperature(sample: Sample) -> Program:
+    """Temperature scaling, maximum a posteriori."""
+    return temperature_steps(1.0 / fit_inverse_temperature(sample, log_proba(sample)))
+
+
+def fit_vector(sample: Sample) -> Program:
+    """``(1 - e) softmax(exp(a + a_j) log v_j + b_j) + e u``, maximum a posteriori; for two classes, a beta curve.
+
+    The background u is half class frequencies and half uniform. With a background the loss has two valleys where the
+    input is over-confident: the better of two searches is taken.
+    """
+    k, total = sample.n_classes, total_weight(sample)
+    counts = np.bincount(sample.labels, total * sample.mass, minlength=k).astype(np.float64)
+    background: Float64s = 0.5 * (counts + 1.0) / (total + k) + 0.5 / k
+    logs = log_proba(sample).astype(working_dtype(sample))
+    width = np.concatenate(
+        [[tuning.SLOPE], np.full(k, tuning.CLASS_SLOPE), np.full(k, tuning.SHIFT), [tuning.ODDS_WIDTH]]
+    )
+    centre = np.zeros(2 * k + 2)
+    centre[-1] = tuning.ODDS
+
+    def objective(point: Float64s) -> tuple[float, Float64s]:
+        loss, gradient = _vector_loss(sample, logs, background, point)
+        shift = (point - centre) / width
+        return loss + 0.5 * float(shift @ shift) / total, gradient + shift / width / total
+
+    starts = [np.concatenate([[slope], centre[1:]]) for slope in tuning.SLOPES]
+    found = [scipy_lbfgs(objective, start, width**-2.0) for start in starts]
+    scale, shift, mixed = _unpacked(min(found, key=lambda point: objective(point)[0]))
+    return Log(), Affine(scale, shift), Softmax(), Affine(np.array([1.0 - mixed]), mixed * background)
+
+
+def _unpacked(point: Float64s) -> tuple[Float64s, Float64s, float]:
+    """Slopes, shifts, and the weight of the background."""
+    k = point.size // 2 - 1
+    return (
+        np.exp(np.clip(point[0] + point[1 : k + 1], -20.0, 20.0)),
+        point[k + 1 : -1],
+        float(expit(point[-1])),
+    )
+
+
+def _vector_loss(
+    sample: Sample, logs: Floats, background: Float64s, point: Float64s
+) -> tuple[float, Float64s]:
+    """Log loss, and its gradient."""
+    scale, shift, mixed = _unpacked(point)
+    logits = logs * scale.astype(logs.dtype) + shift.astype(logs.dtype)
+    losses, proba = losses_and_proba(logits, sample.labels)
+    own, common = np.exp(-losses), background[sample.labels]
+    total = np.maximum((1.0 - mixed) * own + mixed * common, np.finfo(np.float64).tiny)
+    part = sample.mass * (1.0 - mixed) * own / total
+    residual = to_residual(proba, sample.labels, part.astype(logs.dtype))
+    by_slope = np.einsum("ij,ij->j", residual, logs).astype(np.float64) * scale
+    by_odds = -float(sample.mass @ ((common - own) / total)) * mixed * (1.0 - mixed)
+    gradient = np.concatenate([[by_slope.sum()], by_slope, np.einsum("ij->j", residual), [by_odds]])
+    return -float(sample.mass @ np.log(total)), gradient
+
+
+# The maps of few numbers.
+TIMID: tuple[Fit, ...] = (fit_temperature, fit_vector)
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """``(1 - part) v + part m``, m between the linear and the geometric mean of the members.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (n_members,)
+        Of sum 1.
+    part : float
+    """
+
+    shares: Float64s
+    part: float
+
+    def steps(self, members: Sequence[Program]) -> Program:
+        """The pool as a program, given those of its members."""
+        if self.part == 0.0:
+            return ()
+        used = [(program, share) for program, share in zip(members, self.shares, strict=True) if share > 0.0]
+        mean = used[0][0] if len(used) == 1 else _mean_steps(used)
+        if self.part == 1.0:
+            return mean
+        return (Sum(((_times(1.0 - self.part),), (*mean, _times(self.part)))),)
+
+
+def _mean_steps(used: Sequence[tuple[Program, float]]) -> Program:
+    """A part of the linear mean, and the rest of the geometric."""
+    linear = [(*program, _times((1.0 - tuning.GEOMETRIC) * share)) for program, share in used]
+    logs = tuple((*program, Log(tuning.POOL_FLOOR), _times(share)) for program, share in used)
+    return (Sum((*linear, (Sum(logs), Softmax(), _times(tuning.GEOMETRIC)))),)
+
+
+def _times(factor: float) -> Affine:
+    return Affine(np.array([factor]), np.zeros(1))
+
+
+def cross_fit(fit: Fit, sample: Sample, folds: Sequence[slice]) -> Float64s:
+    """Predictions of a sorted sample, each fold's by a model fitted without it."""
+    out, rows = np.empty(sample.proba.shape), np.arange(sample.n_samples)
+    for fold in folds:
+        out[fold] = run(fit(sample.take(np.delete(rows, fold))), sample.proba[fold].astype(np.float64))
+    return out
+
+
+def fit_pool(sample: Sample, groups: Ints, held_out: Sequence[Float64s], errors: float) -> Pool:
+    """Shares and part, given the predictions of rows not seen by temperature scaling, vector scaling and the kernel.
+
+    ``errors`` are the standard errors that are taken off what the pool gains on the input, and a few more for few rows;
+    ``groups`` are the numbers of groups of rows that are one observation.
+    """
+    table = np.maximum(np.stack(held_out), tuning.POOL_FLOOR)
+    scarce = min(1.0, tuning.EVEN_ROWS / total_weight(sample))
+    shares = _stack(sample, table, np.array([0.25 * scarce, 0.25 * scarce, 1.0 - 0.5 * scarce]))
+    mean = _mean(table[shares > 0.0], shares[shares > 0.0])
+    return Pool(shares, _part(sample, groups, mean, errors + tuning.EXTRA_ERRORS * scarce))
+
+
+def _stack(sample: Sample, table: Float64s, prior: Float64s) -> Float64s:
+    """Shares c that maximise the log likelihood of the linear pool, with a Dirichlet prior and surprising rows.
+
+    A surprising row has any class for its label: n rows without a mistake do not show that there is none.
+    """
+    own = table[:, np.arange(sample.n_samples), sample.labels]
+    other = table[:, :: _stride(sample)].reshape(len(table), -1)
+    weight = total_weight(sample) * sample.mass
+    surprises = _surprises(sample)
+    total = float(weight.sum()) + surprises + tuning.PRIOR_ROWS
+
+    def objective(logit: Float64s) -> tuple[float, Float64s]:
+        shares = softmax(logit)
+        seen, surprise = shares @ own, shares @ other
+        value = float(weight @ np.log(seen)) + surprises * float(np.log(surprise).mean())
+        value += tuning.PRIOR_ROWS * float(prior @ np.log(np.maximum(shares, 1e-300)))
+        slope = own @ (weight / seen) + surprises * (other / surprise).mean(axis=1)
+        by_logit = shares * (slope - shares @ slope) + tuning.PRIOR_ROWS * (prior - shares)
+        return -value / total, -by_logit / total
+
+    logit = scipy_lbfgs(objective, np.log(prior), np.ones(prior.size))
+    shares = softmax(logit)
+    shares[shares < tuning.NEGLIGIBLE] = 0.0
+    return np.asarray(shares / shares.sum())
+
+
+def _mean(table: Float64s, shares: Float64s) -> Float64s:
+    """A part of the linear mean, and the rest of the geometric."""
+    linear = np.einsum("m,mij->ij", shares, table)
+    geometric = run((Softmax(),), np.einsum("m,mij->ij", shares, np.log(table)))
+    return np.asarray((1.0 - tuning.GEOMETRIC) * linear + tuning.GEOMETRIC * geometric)
+
+
+def _part(sample: Sample, groups: Ints, mean: Float64s, errors: float) -> float:
+    """The part of the mean whose gain on the input, less some standard errors, is largest; 0 where none is above 0.
+
+    The gain counts surprising rows too; its standard error does not.
+    """
+    rows, stride, total = np.arange(sample.n_samples), _stride(sample), total_weight(sample)
+    given = np.maximum(sample.proba, np.finfo(np.float64).eps, dtype=np.float64)
+    own = mean[rows, sample.labels] / given[rows, sample.labels]
+    other = mean[::stride] / given[::stride]
+    best, part, surprises = 0.0, 0.0, _surprises(sample)
+    for tried in tuning.PARTS_OF_POOL:
+        gain = np.log1p(tried * (own - 1.0))
+        by_row = float(sample.mass @ gain)
+        error = float(np.linalg.norm(np.bincount(groups, sample.mass * (gain - by_row))))
+        surprise = surprises / total * float(np.log1p(tried * (other - 1.0)).mean())
+        if by_row + surprise - errors * error > best:
+            best, part = by_row + surprise - errors * error, tried
+    return part
+
+
+def _surprises(sample: Sample) -> float:
+    """How many surprising rows are counted."""
+    return min(1.0, tuning.SURPRISED_ROWS / total_weight(sample)) ** 2
+
+
+def _stride(sample: Sample) -> int:
+    """Surprising rows are taken from every so manieth row, where there are many."""
+    return max(1, sample.proba.size // tuning.SURPRISING)
