@@ -64,7 +64,7 @@ def broken(audit, proba, truth):
 @pytest.mark.parametrize("design", ["right", "overconfident", "moved"])
 def test_all_bounds_of_an_audit_hold_together(design):
     proba, truth = population(design)
-    rng, alpha, repeats = np.random.default_rng(0), 0.2, 60
+    rng, alpha, repeats = np.random.default_rng(0), 0.2, 40
     audits = [
         pc.audit(
             *drawn(proba, truth, 200, rng),

@@ -6,7 +6,7 @@ from polycal.families.defaults import NOTIONS, parse_notion
 
 def test_every_notion_has_its_name():
     assert set(NOTIONS) == {
-        "confidence", "top-label", "classwise", "canonical", "subset-smooth", "projected-smooth", "sigmoid",
+        "confidence", "top-label", "top-set", "classwise", "canonical", "subset-smooth", "projected-smooth", "sigmoid",
         "low-degree", "decision", "halfspace", "full-smooth",
     }  # fmt: skip
 

@@ -50,7 +50,8 @@ def test_steps_compute_the_witness(name):
 
 def test_every_kind_is_tried():
     tried = {auditor.find_witness(MADE.labels, MADE.proba).family for auditor in SOURCES.values()}
-    assert Witness.homes.keys() - tried == {"list-kernel"}
+    # Ranks are no elementary step yet: such witnesses are evaluated in Python, and not exported.
+    assert Witness.homes.keys() - tried == {"list-kernel", "top-set"}
 
 
 def test_functions_of_both_kinds_may_be_mixed():

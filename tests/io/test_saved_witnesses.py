@@ -11,6 +11,7 @@ MADE = pc.datasets.make_temperature(300, 4, random_state=0)
 SOURCES = {
     "subset": pc.SubsetAuditor(),
     "top": pc.NotionAuditor(pc.TopLabel(smooth=True)),
+    "top-set": pc.NotionAuditor(pc.TopSet(2)),
     "table": pc.NotionAuditor(pc.Canonical(min_repeats=1)),
     "kernel": pc.KernelAuditor(pc.Multinomial(3)),
     "gaussian kernel": pc.KernelAuditor(),
