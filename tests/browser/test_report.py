@@ -123,7 +123,7 @@ def test_on_paper_nothing_is_folded_up(watch, tmp_path):
     assert page.locator("#theme").is_hidden()
     watched.picture("report-print", full_page=True)
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    assert folded.count() == 8
+    assert folded.count() == 8 + 3
 
 
 def test_hostile_names_do_nothing(watch, tmp_path):

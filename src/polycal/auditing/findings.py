@@ -34,6 +34,8 @@ from polycal.sample import Sample, ask_confidence, split_rows
 # Fewer rows than this on either side prove nothing.
 MIN_ROWS = 10
 _POWER = 0.8
+# Redrawn errors above the one seen after which it will not be significant.
+_ENOUGH = 3
 # Rows times sets of classes up to which these are measured in milliseconds, and so on redrawn labels too.
 _FEW_SETS = 1 << 21
 
@@ -109,7 +111,7 @@ def findings_of(
         if certificate.p_value <= level:
             return 1.0
         drawn = noise()
-        return None if drawn is None else noise_test(drawn, n_draws, own, fewest=1)[1]
+        return None if drawn is None else noise_test(drawn, n_draws, own, fewest=1, enough=_ENOUGH)[1]
 
     return tuple(
         Finding(

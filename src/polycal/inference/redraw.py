@@ -227,23 +227,27 @@ def question_noise(question: Question, error: float) -> Noise:
 
 
 def noise_test(
-    noise: Noise, n_draws: int, seed: np.random.SeedSequence, fewest: int = FEWEST_DRAWS
+    noise: Noise,
+    n_draws: int,
+    seed: np.random.SeedSequence,
+    fewest: int = FEWEST_DRAWS,
+    enough: int = _ENOUGH,
 ) -> tuple[float, float]:
     """The mean of the noise in the ``fewest`` first draws, and the p-value of the error, from at most ``n_draws``.
 
-    Drawing stops when `_ENOUGH` errors have reached the one seen; the p-value is then their share (Besag and
+    Drawing stops when `enough` errors have reached the one seen; the p-value is then their share (Besag and
     Clifford 1991), which is as valid as that of a fixed number, and spends the time on the errors that need it.
     """
     rng = np.random.default_rng(seed)
     drawn: list[float] = []
     reached: list[int] = []
-    while len(drawn) < fewest or (len(drawn) < n_draws and len(reached) < _ENOUGH):
+    while len(drawn) < fewest or (len(drawn) < n_draws and len(reached) < enough):
         drawn.append(noise.draw(rng))
         if drawn[-1] >= noise.error - 1e-12:
             reached.append(len(drawn))
     floor = float(np.mean(drawn[:fewest]))
-    if len(reached) >= _ENOUGH:
-        return floor, _ENOUGH / reached[_ENOUGH - 1]
+    if len(reached) >= enough:
+        return floor, enough / reached[enough - 1]
     return floor, (1 + len(reached)) / (1 + len(drawn))
 
 
