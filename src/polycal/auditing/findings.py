@@ -35,7 +35,7 @@ from polycal.sample import Sample, ask_confidence, split_rows
 MIN_ROWS = 10
 _POWER = 0.8
 # Redrawn errors above the one seen after which it will not be significant.
-_ENOUGH = 3
+_ENOUGH = 5
 # Rows times sets of classes up to which these are measured in milliseconds, and so on redrawn labels too.
 _FEW_SETS = 1 << 21
 
