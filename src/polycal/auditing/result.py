@@ -7,8 +7,6 @@ from pathlib import Path as FilePath
 from platform import python_version
 from typing import Any, Literal
 
-import numpy as np
-
 from polycal._typing import Path
 from polycal._version import __version__
 from polycal.auditing.pictures import Picture
@@ -21,7 +19,7 @@ from polycal.report.fragment import render_fragment
 from polycal.report.markdown import render_markdown
 from polycal.report.page import render_page
 from polycal.report.terminal import render_text
-from polycal.report.words import TOLERANCE
+from polycal.report.words import TOLERANCE, rows_needed
 from polycal.storage.atomic import replacing
 
 # Of what `Audit.to_dict` returns. Keys may be added within a version, never renamed or removed.
@@ -114,7 +112,7 @@ class QuestionError:
         int or None
             None if nothing is known of the bound.
         """
-        return None if self.at_most is None else int(np.ceil(n_samples * (self.at_most / tolerance) ** 2))
+        return None if self.at_most is None else math.ceil(rows_needed(n_samples, self.at_most, tolerance))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists."""

@@ -25,6 +25,7 @@ from polycal.cli.options import (
 from polycal.cli.output import FOUND, print_audit, working
 from polycal.families.defaults import parse_notion
 from polycal.io.remote import hide_secrets
+from polycal.report.words import rows_words
 from polycal.storage.atomic import check_writable
 
 HtmlOption = Annotated[
@@ -184,8 +185,8 @@ def _why(question: QuestionError, n_samples: int, threshold: float) -> str:
         return f'"{name}" has no upper bound (lists hide some of it), so {asked} is not shown.'
     if (question.at_least or 0.0) > threshold:
         return f'the error of "{name}" is at least {question.at_least:.4f}, above {asked}.'
-    needed = float(f"{n_samples * (question.at_most / threshold) ** 2:.1g}") if threshold else float("inf")
+    needed = rows_words(n_samples, question.at_most, threshold)
     return (
-        f'the error of "{name}" is only known to be at most {question.at_most:.4f}, above {asked}; about {needed:,.0f} '
+        f'the error of "{name}" is only known to be at most {question.at_most:.4f}, above {asked}; about {needed} '
         "rows would show it if the predictions are right."
     )

@@ -96,8 +96,9 @@ def error_bounds(residuals: Sequence[Residuals], low_level: float, high_level: f
     of :math:`r \varphi^*(u)`, whose summands are at least -1 and have a second moment of at most
     :math:`\mathbb{E} r^2`: Bentkus' inequality (2004) bounds how far it is below s, and Chernoff's the second moment.
     From below, by Bousquet's inequality (2002) for the supremum over all :math:`\varphi`, or by Bentkus' for the
-    constant ones, whichever gives more. The width is about 1.3 to 1.7 times that of normal theory from above, and 2
-    to 3 times from below. Of weighted rows the error is a ratio, and summands are :math:`a (r \varphi - s)`.
+    constant ones, whichever gives more. The width is about 1.4 to 1.9 times that of normal theory from above (from
+    2,000 rows on), and more from below. Of weighted rows the error is a ratio, and summands are
+    :math:`a (r \varphi - s)`.
     """
     if not residuals:
         return np.zeros((2, 0))

@@ -1,5 +1,6 @@
 """What an audit says, in sentences: shared by all renderers."""
 
+import math
 from typing import Any
 
 # The error that a question may have and still be called right.
@@ -53,8 +54,19 @@ def bound_words(question: dict[str, Any], audit: dict[str, Any]) -> str:
         return f"off by at least {question['at_least']:.4f}"
     if is_shown(question, audit["alpha"]):
         return "off, how far is not shown"
-    needed = float(f"{audit['n_samples'] * (question['at_most'] / TOLERANCE) ** 2:.1g}")
-    return f"not enough rows (about {needed:,.0f} would do)"
+    return (
+        f"not enough rows (about {rows_words(audit['n_samples'], question['at_most'], TOLERANCE)} would do)"
+    )
+
+
+def rows_needed(n_samples: int, at_most: float, tolerance: float) -> float:
+    """About how many rows would show that a question is right to within a tolerance, if it is exactly right."""
+    return n_samples * (at_most / tolerance) ** 2 if tolerance else math.inf
+
+
+def rows_words(n_samples: int, at_most: float, tolerance: float) -> str:
+    """The same to one digit, such as "20,000"."""
+    return f"{float(f'{rows_needed(n_samples, at_most, tolerance):.1g}'):,.0f}"
 
 
 def between(low: float, high: float | None, form: str = ".4f") -> str:

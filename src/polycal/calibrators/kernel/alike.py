@@ -70,7 +70,7 @@ def _promise(trial: Trial, change: Floats) -> Scores:
 
 
 def grouped_parts(sample: Sample, groups: Ints, n_parts: int, seed: int) -> list[Ints]:
-    """Parts of about the same size, each increasing, with every group in one of them: larger groups choice.
+    """Parts of about the same size, each increasing, with every group in one of them: larger groups first.
 
     Like those of `split_rows`, they do not depend on the order of the rows.
     """
