@@ -9,7 +9,7 @@ STAMP := $(VENV)/.stamp
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
 
 .DEFAULT_GOAL := help
-.PHONY: help browser demo test coverage test-new test-fast fuzz check format bench bench-quick docs screenshots clean
+.PHONY: help browser demo test coverage test-new test-fast test-lowest test-integrations fuzz check format bench bench-quick docs screenshots package clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -28,6 +28,10 @@ $(STAMP)-dev: pyproject.toml | $(VENV)/bin/python
 
 $(STAMP)-docs: pyproject.toml | $(STAMP)-dev
 	$(PIP) --group docs
+	@touch $@
+
+$(STAMP)-release: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --group release
 	@touch $@
 
 demo: $(STAMP)-core  ## Audit the shipped predictions of a real network
@@ -52,6 +56,24 @@ test-new: $(STAMP)-dev browser  ## Run every test with new random cases in a new
 
 test-fast: $(STAMP)-dev  ## Run the tests that take seconds
 	$(PYTEST) -m 'not slow'
+
+test-lowest: $(STAMP)-release  ## Run the tests that take seconds with the lowest versions that are supported
+	@mkdir -p build
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --python-version 3.11 --extra all pyproject.toml --output-file build/lowest.txt
+	test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.venv-lowest/bin/python -m pip install --quiet --constraint build/lowest.txt --editable '.[all]' --group lowest
+	@# Old packages warn of newer ones that they were never tried with: warnings are no errors here. The page of the command
+	@# is written with the newest typer.
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest --numprocesses 2 --randomly-seed=1 \
+		-m 'not slow' -o filterwarnings=default --ignore tests/benchmarks --ignore tests/test_contracts.py --ignore tests/contracts.py \
+		--deselect tests/cli/test_conventions.py::test_the_page_of_the_command_is_up_to_date
+
+test-integrations: | $(VENV)/bin/python  ## Run polycal.integrations and the recipes against the real packages
+	test -x .venv-tools/bin/python || $(PYTHON) -m venv .venv-tools
+	.venv-tools/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.venv-tools/bin/python -m pip install --quiet --editable '.[all,torchmetrics,huggingface,mlflow]' --group lowest --group tools
+	OMP_NUM_THREADS=1 .venv-tools/bin/python -m pytest -o filterwarnings=default tests/integrations tests/test_recipes.py src/polycal/integrations
 
 fuzz: $(STAMP)-dev  ## Read damaged files of every format, seed after seed, until one does harm or Ctrl-C
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.fuzz
@@ -78,5 +100,11 @@ screenshots: $(STAMP)-dev browser  ## Take the screenshots of the README anew
 docs: $(STAMP)-docs  ## Build the documentation in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
+package: $(STAMP)-release  ## Build wheel and sdist, check them, and install each in an empty environment
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m tests.installing dist/*
+
 clean:  ## Remove what the targets above made
-	rm -rf $(VENV) .venv-peers build docs/_build docs/api/generated .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-lowest .venv-tools dist build docs/_build docs/api/generated docs/gallery docs/sg_execution_times.rst .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -3,13 +3,18 @@
 import argparse
 from pathlib import Path
 
-from benchmarks import detecting, floors, machine, measuring, recalibration, report
+from benchmarks import detecting, floors, machine, measuring, recalibration, report, small
 from benchmarks.data import is_own_data
 from benchmarks.peers.environments import RECIPES, environment
 from benchmarks.store import FOLDER, keep_out_of_git, results_folder
 
 # Each returns what it could not run, with the reason.
-SECTIONS = {"recalibration": recalibration.main, "measuring": measuring.main, "detecting": detecting.main}
+SECTIONS = {
+    "recalibration": recalibration.main,
+    "small": small.main,
+    "measuring": measuring.main,
+    "detecting": detecting.main,
+}
 OTHERS = ("floors", "install", "report")
 
 
@@ -20,7 +25,7 @@ def parse(arguments=None):
     add(
         "sections",
         nargs="*",
-        help=f"any of {', '.join([*SECTIONS, *OTHERS])}; by default the first three, then the report",
+        help=f"any of {', '.join([*SECTIONS, *OTHERS])}; by default the first four, then the report",
     )
     add(
         "--quick",

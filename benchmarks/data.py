@@ -7,6 +7,7 @@
 
 import hashlib
 import os
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -70,7 +71,10 @@ class PredictionSet:
     def _read(self, part):
         if self.path is None:
             return exact(pc.datasets.load_fashion(part))
-        return exact(pc.read_predictions(self.path, part=part))
+        with warnings.catch_warnings():
+            # Some have more arrays, such as features of the rows.
+            warnings.simplefilter("ignore", pc.CalibrationWarning)
+            return exact(pc.read_predictions(self.path, part=part))
 
 
 def prediction_sets(names=None, folder=None):

@@ -48,7 +48,7 @@ def quick_names():
     return [name for name in QUICK_SETS if name in there] or there[:1]
 
 
-def run(sets, methods, seeds, store, *, limits=DEFAULT_LIMITS, force=False, start=None):
+def run(sets, methods, seeds, store, *, limits=DEFAULT_LIMITS, force=False, start=None, judge=None):
     """One process for each set and method; rows go to the store as they come.
 
     Parameters
@@ -67,6 +67,8 @@ def run(sets, methods, seeds, store, *, limits=DEFAULT_LIMITS, force=False, star
         Make rows again.
     start : callable, optional
         From a method to a context in which it can be tried, instead of `Trial`.
+    judge : callable, optional
+        From labels, predictions and split to the columns of a row, instead of `judging.judge`.
     """
     warn_of_stale(store.rows, methods)
     # What was too slow is not tried again; rows that are to be made anew do not say what is.
@@ -87,7 +89,9 @@ def run(sets, methods, seeds, store, *, limits=DEFAULT_LIMITS, force=False, star
                 with (start or Trial)(method) as trial:
                     for seed in to_do[method]:
                         row = {"set": name, "seed": seed, "method": method.name, "data": data}
-                        row = one_row(row, method, inputs[seed], known_slow, limits, trial)
+                        row = one_row(
+                            row, method, inputs[seed], known_slow, limits, trial, judge or judging.judge
+                        )
                         store.add(row)
                         known_slow += [row] * is_slow(row)
                         print(describe(row), flush=True)
@@ -123,7 +127,7 @@ def discard_others(store, name, data):
         store.discard(others)
 
 
-def one_row(row, method, given, known_slow, limits, trial):
+def one_row(row, method, given, known_slow, limits, trial, judge):
     """Fit, predict and judge; whatever goes wrong is in the row."""
     evaluation, n_calibration, path = given
     row = {
@@ -148,7 +152,7 @@ def one_row(row, method, given, known_slow, limits, trial):
     if row["status"] == "ok":
         try:
             proba, note = judging.as_proba(out, evaluation.proba.shape)
-            judged = judging.judge(evaluation.labels, proba, row["seed"])
+            judged = judge(evaluation.labels, proba, row["seed"])
         except ValueError as error:
             return {**row, "status": "failed", "error": str(error)}
         row.update({"note": note} if note else {})
@@ -207,7 +211,7 @@ def describe(row):
     if row["status"] != "ok":
         return f"{head} {row['status']}: {row['error']}"
     return (
-        f"{head} log loss {row['log_loss']:.4f}  Brier {row['brier']:.4f}  worst subset {row['worst_subset']:.4f}  "
+        f"{head} log loss {row['log_loss']:.4f}  Brier {row['brier']:.4f}  "
         f"fit {row['fit_seconds']:.2f} s  predict {row['predict_seconds']:.2f} s  "
         f"memory {row['peak_bytes'] / 2**20:.0f} MiB"
     )

@@ -1,15 +1,17 @@
-"""Render the results: ``docs/benchmarks.md`` and its figure. Reads data, computes averages, runs nothing."""
+"""Render the results: two pages of the documentation and a figure. Reads data, computes averages, runs nothing."""
 
 import json
 from pathlib import Path
 
-from benchmarks import detecting, measuring, ranking, recalibration, subset_search
+from benchmarks import detecting, measuring, multicalibration, ranking, recalibration, small, subset_search
 from benchmarks.machine import RUNS
 from benchmarks.rendering.circumstances import circumstances_part, missing_part
 from benchmarks.rendering.detecting import detecting_part
 from benchmarks.rendering.figures import draw_leaderboard
 from benchmarks.rendering.measuring import measuring_part
-from benchmarks.rendering.recalibration import recalibration_part
+from benchmarks.rendering.multicalibration import multicalibration_part
+from benchmarks.rendering.recalibration import leaders_part, recalibration_part
+from benchmarks.rendering.small import small_part
 from benchmarks.rendering.subset_search import subset_search_part
 from benchmarks.store import FOLDER, Store
 
@@ -28,6 +30,11 @@ OWN_DATA = (
     "To compare on your own predictions, let `POLYCAL_DATA` name a folder of `.npz` files with `proba` or `logits`, "
     "`labels` and `evaluation` (true for the rows to report on)."
 )
+WHERE = (
+    "A method fits, and chooses whatever it chooses, on the calibration part; numbers are of the evaluation part. All "
+    "methods, more columns, and what failed are on the page [set by set](benchmarks-sets.md)."
+)
+ALL_SETS = "The whole of the leaderboard that the page of [benchmarks](benchmarks.md) begins with."
 
 
 def main(options):
@@ -49,27 +56,41 @@ def write(folder, docs):
     if ranking.field_of(rows).ranked:
         (docs / "images").mkdir(parents=True, exist_ok=True)
         draw_leaderboard(rows, docs / "images" / "leaderboard.png")
-    page = docs / "benchmarks.md"
-    # Sets are named after files, whose names need not be text.
-    page.write_text(render(folder), encoding="utf-8", errors="replace")
-    print(f"wrote {str(page).encode(errors='replace').decode()}")
+    for name, text in (("benchmarks.md", render(folder)), ("benchmarks-sets.md", render_sets(folder))):
+        page = docs / name
+        # Sets are named after files, whose names need not be text.
+        page.write_text(text, encoding="utf-8", errors="replace")
+        print(f"wrote {str(page).encode(errors='replace').decode()}")
+
+
+def render_sets(folder):
+    """The page of the whole leaderboard."""
+    rows = Store(folder / "recalibration.jsonl", recalibration.KEY).rows
+    return f"# Recalibration, set by set\n\n{ALL_SETS}\n\n{recalibration_part(rows)}\n"
 
 
 def render(folder):
-    """The whole page."""
+    """The page that comes first."""
     runs = json.loads((folder / RUNS).read_text()) if (folder / RUNS).exists() else {}
     rows = Store(folder / "recalibration.jsonl", recalibration.KEY).rows
     timings = Store(folder / "measuring.jsonl", measuring.KEY).rows
+    few = Store(folder / small.FILE, recalibration.KEY).rows
     searches = Store(folder / "subset_search.jsonl", subset_search.KEY).rows
     tests = Store(folder / "detecting.jsonl", detecting.KEY).rows
+    repairs = Store(folder / "multicalibration.jsonl", multicalibration.KEY).rows
     parts = [
         "# Benchmarks",
         f"{COMPARISON} {DEFAULT_SOURCE if is_default(folder) else OTHER_SOURCE} {OWN_DATA}",
-        recalibration_part(rows),
+        "## Recalibration with many rows",
+        leaders_part(rows),
+        WHERE,
+        "## Recalibration with few rows",
+        small_part(few) or "Not run yet.",
         measuring_part(timings),
         subset_search_part(searches),
         detecting_part(tests),
+        multicalibration_part(repairs),
         missing_part(runs),
-        circumstances_part(runs, rows, tests),
+        circumstances_part(runs, {"recalibration": rows, "small": few}, tests),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -1,8 +1,10 @@
 """Sphinx configuration. Builds offline: `make docs`."""
 
+import os
 import re
 import shutil
 from dataclasses import is_dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import polycal
@@ -17,10 +19,47 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build"]
+
+# Tutorials are run when the documentation is built; recipes are shown only, since they need large packages (tests run
+# them); the scripts of the documentation's figures take minutes, and are neither.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/tutorial_",
+    "ignore_pattern": r"(^|/)plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "show_memory": False,
+    "ignore_repr_types": r"matplotlib",
+    "min_reported_time": 600,
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "plot_gallery": os.environ.get("POLYCAL_RUN_GALLERY", "1") == "1",
+}
+
+# Links into the documentation of others need their inventories, which are downloaded: where pages are published only.
+intersphinx_mapping = (
+    {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "matplotlib": ("https://matplotlib.org/stable", None),
+        "torch": ("https://docs.pytorch.org/docs/stable", None),
+    }
+    if {"CI", "READTHEDOCS"} & os.environ.keys()
+    else {}
+)
+
+# Buttons copy what is typed, without prompts and output.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 # Single backquotes in docstrings name objects.
 default_role = "py:obj"
@@ -40,14 +79,16 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 # Parameters that no docstring describes, or that do not exist, stop the build.
 numpydoc_validation_checks = {"GL01", "GL03", "GL06", "GL07", "GL08", "PR01", "PR02", "PR10", "SS01", "SS04"}
-# Not checked: methods, where one line may say all; and results, which callers read but never make.
+# Not checked: methods, where one line may say all; results, which callers read but never make; and former names.
+listed = re.findall(r"^ {3}([\w.]+)$", (Path(__file__).parent / "api.md").read_text(), flags=re.MULTILINE)
 results = [
-    f"{module.__name__}.{name}"
-    for module in (polycal, polycal.hardness, polycal.sparse)
-    for name in module.__all__
-    if is_dataclass(getattr(module, name)) and not issubclass(getattr(module, name), polycal.Notion)
+    f"polycal.{name}"
+    for name in listed
+    if is_dataclass(made := attrgetter(name)(polycal))
+    and not issubclass(made, polycal.Notion | polycal.Auditor)
 ]
-numpydoc_validation_exclude = {r"\.[A-Z]\w*\."} | {rf"^{re.escape(name)}$" for name in results}
+former = {r"^polycal\.sparse\.", r"^polycal\.states\.Truncated"}
+numpydoc_validation_exclude = {r"\.[A-Z]\w*\."} | former | {rf"^{re.escape(name)}$" for name in results}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "polycal"
@@ -58,7 +99,8 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"**": ["sidebar-nav-bs"], "index": []}
+# Pages of a folder have a column that leads to the others; single pages need none.
+html_sidebars = {"*": [], "*/**": ["sidebar-nav-bs"]}
 
 
 def skip_routing(app, what, name, obj, skip, options):

@@ -3,6 +3,7 @@
 import os
 import signal
 from concurrent.futures import CancelledError
+from itertools import pairwise
 from time import monotonic, sleep
 from types import SimpleNamespace
 
@@ -390,3 +391,49 @@ def test_arrays_of_unknown_size(frame, example, expected, tmp_path):
     files = distributed.apply_calibrator(calibrator, arrays, tmp_path, class_names=names)
     written = np.concatenate([pc.read_predictions(file).labels for file in files])
     np.testing.assert_array_equal(written, example.labels)
+
+
+@pytest.mark.parametrize("form", ["files", "arrays"])
+def test_a_monitor_has_a_shard_for_each_partition(example, folder, form):
+    if form == "files":
+        data, cuts = str(folder), np.cumsum([0, *SIZES])
+    else:
+        labels, proba = (
+            da.from_array(a, chunks=(2000, *a.shape[1:])) for a in (example.labels, example.proba)
+        )
+        data, cuts = (labels, proba), [0, 2000, 4000]
+    fresh = pc.Monitor(tolerance=0.005)
+    merged = distributed.update_monitor(fresh, data)
+    shards = [
+        pc.Monitor(tolerance=0.005).update(example.labels[a:b], example.proba[a:b]) for a, b in pairwise(cuts)
+    ]
+    assert merged.n_rows == 4000
+    assert merged.evidence == pytest.approx(sum(shard.evidence for shard in shards))
+    assert fresh.n_rows == 0
+
+
+def test_a_monitor_on_dask_watches_values_of_columns(example, frame):
+    side = np.where(np.arange(len(frame)) % 2, "left", "right")
+    wrong = np.where(side == "left", frame.label.to_numpy()[::-1], frame.label)
+    pieces = dd.from_pandas(frame.assign(side=side, label=wrong), npartitions=2)
+    merged = distributed.update_monitor(
+        pc.Monitor(tolerance=0.005), pieces, class_names=example.class_names, slice_by=["side"]
+    )
+    assert merged.findings[0].question == "is the most likely class right, where side is left?"
+
+
+def test_named_slices_are_states_on_the_workers():
+    data = pc.datasets.make_slices(1500, random_state=0)
+    column, codes = data.features.column("device")
+    frame = pd.DataFrame(data.proba, columns=[f"c{c}" for c in range(10)]).assign(
+        label=[f"c{c}" for c in data.labels], device=np.array(column.categories)[codes.astype(int)]
+    )
+    parts = dd.from_pandas(frame, npartitions=3)
+    found = distributed.audit(parts, slice_by=["device"], notions=[], auditors={})
+    assert {one.rows["device"] for one in found.named_slices} == set(column.categories)
+    for one in found.named_slices:
+        inside = (frame["device"] == one.rows["device"]).to_numpy()
+        assert one.rows.n_rows == inside.sum()
+        direct = pc.smooth_calibration_error(data.labels[inside], data.proba[inside], subset=[3])
+        error = next(q.smooth_error for q in one.classes if q.name == "c3")
+        assert error == pytest.approx(direct, abs=1e-3)

@@ -32,4 +32,5 @@ def test_words():
     big = check_sample([0], [np.full(8, 1 / 8)])
     assert subset_words(np.array([0]), SAMPLE.name) == "is it a?"
     assert subset_words(np.array([0, 1, 2]), SAMPLE.name) == "is it a, b or c?"
-    assert subset_words(np.arange(7), big.name) == "is it one of 0, 1, 2, 3 and 3 more?"
+    assert subset_words(np.arange(13), big.name) == "is it 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 or 12?"
+    assert subset_words(np.arange(14), big.name) == "is it one of 14 classes (0, 1, 2, ...)?"

@@ -319,20 +319,29 @@ def test_objects_are_known_by_what_they_can_do(check):
     right, message = OBJECTS[check]
     assert check(right) is right
     # A class is not an object of it, though it has the same methods.
-    for wrong in (None, "a name", type(right)):
+    for wrong in (None, 3, type(right)):
         with pytest.raises(TypeError, match=message):
             check(wrong)
+
+
+@pytest.mark.parametrize("check", [check_notion, check_auditor])
+def test_names_that_are_not_known(check):
+    with pytest.raises(ValueError, match="notion 'a name' is not one of confidence, top-label"):
+        check("a name")
 
 
 def test_several_notions_or_auditors():
     assert check_notions([pc.Confidence()]) == (pc.Confidence(),)
     assert check_auditors({"a": pc.SubsetAuditor()}) == {"a": pc.SubsetAuditor()}
+    assert check_notions(pc.Confidence()) == check_notions("confidence") == (pc.Confidence(),)
+    assert list(check_auditors([pc.SubsetAuditor(), "kernel"]).values()) == [
+        pc.SubsetAuditor(),
+        pc.KernelAuditor(),
+    ]
     with pytest.raises(TypeError, match="notions must be a list of notions"):
-        check_notions(pc.Confidence())
+        check_notions({"a": pc.Confidence()})
     with pytest.raises(TypeError, match=r"notions\[1\] must be a notion"):
-        check_notions([pc.Confidence(), "classwise"])
-    with pytest.raises(TypeError, match="auditors must map names to auditors"):
-        check_auditors([pc.SubsetAuditor()])
+        check_notions([pc.Confidence(), 3])
     with pytest.raises(TypeError, match=r"auditors\['a'\] must be an auditor"):
         check_auditors({"a": pc.Confidence()})
 

@@ -49,6 +49,8 @@ RECIPES = {
         Recipe("main", first="torch"),
         Recipe("torch-uncertainty", first="torch"),
         Recipe("dirichlet", min_python=(3, 12)),
+        Recipe("monitors"),
+        Recipe("multicalibration"),
     )
 }
 

@@ -159,9 +159,8 @@ for _title, _name in {
     "CatBoost": "CatBoostCalibrator",
 }.items():
     register(f"probmetrics {_title}", "probmetrics")(_probmetrics_class(_name))
-register("probmetrics spline", "probmetrics", note="one-vs-rest")(
-    _probmetrics_one_vs_rest("MLISplineCalibrator")
-)
+for _title, _name in {"spline": "MLISplineCalibrator", "beta": "BetacalCalibrator"}.items():
+    register(f"probmetrics {_title}", "probmetrics", note="one-vs-rest")(_probmetrics_one_vs_rest(_name))
 
 
 # netcal

@@ -14,4 +14,4 @@ def calls_part(rows):
         for name in sorted({row["method"] for row in rows})
         if notes.get(name)
     ]
-    return "### Notes on the calls\n\n" + "\n".join(lines) if lines else ""
+    return "## Notes on the calls\n\n" + "\n".join(lines) if lines else ""

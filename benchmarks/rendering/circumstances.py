@@ -7,7 +7,7 @@ from benchmarks.peers.recalibrators import RECALIBRATORS
 from benchmarks.rendering import markdown
 
 # Sections whose rows are kept from earlier runs.
-KEPT = ("recalibration", "detecting")
+KEPT = ("recalibration", "small", "detecting")
 UNKNOWN = "not recorded"
 
 
@@ -23,15 +23,23 @@ def missing_part(runs):
     )
 
 
-def circumstances_part(runs, rows, tests):
-    """Machine, date and commit of each section's last run; then the versions that made the rows that are kept."""
+def circumstances_part(runs, recalibrated, tests):
+    """Machine, date and commit of each section's last run; then the versions that made the rows that are kept.
+
+    ``recalibrated`` are the rows of each section of recalibration.
+    """
+    rows = [row for section in recalibrated.values() for row in section]
     versions = {}
     for made in runs.values():
         for environment, packages in made["versions"].items():
             versions.setdefault(environment, {}).update(packages)
     lines = [
         *(_last_run(section, made) for section, made in sorted(runs.items())),
-        *own_versions("recalibration", [(row["method"], row.get("version")) for row in rows]),
+        *(
+            line
+            for section, made in recalibrated.items()
+            for line in own_versions(section, [(row["method"], row.get("version")) for row in made])
+        ),
         *own_versions("detecting", [(row["test"], row.get("version")) for row in tests]),
         *(f"- {name}: {_listed(packages)}." for name, packages in versions.items() if packages),
         *other_versions(versions, rows, tests),

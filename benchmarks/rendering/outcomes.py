@@ -41,7 +41,7 @@ def failures_part(rows):
     ]
     header = ["method", "set", "splits", "what", "error"]
     parts = [
-        "### What failed, took too long or was skipped",
+        "## What failed, took too long or was skipped",
         markdown.table(header, lines, text=(0, 1, 3, 4)) if lines else "Nothing.",
     ]
     mended = {row["method"]: row["note"] for row in reversed(rows) if row.get("note")}

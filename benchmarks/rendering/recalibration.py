@@ -1,4 +1,4 @@
-"""The leaderboard: average ranks, then set by set, what failed, and notes."""
+"""The leaderboard: a short table and a figure; on a page of its own all ranks, set by set, what failed, and notes."""
 
 import math
 
@@ -6,7 +6,6 @@ from benchmarks import ranking
 from benchmarks.rendering import markdown
 from benchmarks.rendering.calls import calls_part
 from benchmarks.rendering.columns import COLUMNS, SCORES, median
-from benchmarks.rendering.figures import MOST
 from benchmarks.rendering.outcomes import failures_part
 from benchmarks.rendering.set_by_set import sets_part
 
@@ -24,17 +23,47 @@ RANKS = (
     "it is."
 )
 NO_RANKS = "No method was run on every set that counts yet, so there are no ranks."
+LEADERS = (
+    "Average rank over the sets, 1 is best; log loss / Brier score divided by those of the input, geometric mean over "
+    "the sets; the number of sets on which they rose; and the median time to fit."
+)
+# Methods in the short table.
+FIRST = 12
+
+
+def leaders_part(rows):
+    """The figure, and the first methods with what matters most."""
+    if not rows:
+        return "Not run yet."
+    field = ranking.field_of(rows)
+    if not field.ranked:
+        return NO_RANKS
+    places = [{s.method: s for s in ranking.standings(rows, column)} for column in SCORES]
+    ratios = [ranking.ratios_to_input(rows, column) for column in SCORES]
+    counted = list(filter(field.keeps, rows))
+    lines = [
+        [
+            method,
+            *(markdown.with_error(place[method].rank, place[method].rank_error, 1) for place in places),
+            *_against_input(method, places, ratios),
+            costs(counted, method)[0],
+        ]
+        for method in list(places[0])[:FIRST]
+    ]
+    titles = [COLUMNS[column][0] for column in SCORES]
+    table = markdown.table(["method", *titles, "to input", "worse than input", "fit"], lines)
+    figure = "![Average ranks of the methods](images/leaderboard.png)"
+    return f"{extent(field)} {LEADERS}\n\n{figure}\n\n{table}"
 
 
 def recalibration_part(rows):
-    """Average ranks, then one table for each set, what failed, and notes."""
+    """All average ranks, then one table for each set, what failed, and notes."""
     if not rows:
-        return "## Recalibration\n\nNot run yet."
+        return "Not run yet."
     field = ranking.field_of(rows)
     parts = [
-        "## Recalibration",
         f"{extent(field)} {SPLITS}",
-        *(ranks_parts(rows, field) if field.ranked else [NO_RANKS]),
+        *([RANKS, rank_table(rows, field)] if field.ranked else [NO_RANKS]),
         "What the columns are:",
         "\n".join(f"- **{title}**: {meaning}." for title, _, meaning in COLUMNS.values()),
         not_counted(field),
@@ -52,17 +81,6 @@ def extent(field):
     splits = splits if len(sizes) == 1 else f"{sizes[0]} to {splits}"
     sets = f"{markdown.count(len(field.sets), 'set')} of predictions"
     return f"{markdown.count(len(field.ranked), 'method')}, {sets}, {splits} of each."
-
-
-def ranks_parts(rows, field):
-    """The figure and the table of the ranks."""
-    is_cut = len(field.ranked) > MOST
-    return [
-        RANKS,
-        "![Average ranks of the methods](images/leaderboard.png)",
-        f"The figure shows the first {MOST} in log loss, the table all." if is_cut else "",
-        rank_table(rows, field),
-    ]
 
 
 def not_counted(field):
@@ -95,12 +113,17 @@ def rank_table(rows, field):
     for method, first in places["log_loss"].items():
         found = [places[column][method] for column in COLUMNS]
         ranks = [markdown.with_error(place.rank, place.rank_error, 1) for place in found]
-        to_input = " / ".join(markdown.number(ratio.get(method, math.nan), 3) for ratio in ratios)
-        worse = " / ".join(_number_or_dash(places[column][method].worse_than_input) for column in SCORES)
-        lines.append([method, *ranks, to_input, worse, first.failures, *costs(counted, method)])
+        against = _against_input(method, [places[column] for column in SCORES], ratios)
+        lines.append([method, *ranks, *against, first.failures, *costs(counted, method)])
     titles = [title for title, _, _ in COLUMNS.values()]
     header = ["method", *titles, "to input", "worse than input", "failed", "fit", "predict", "memory"]
     return markdown.table(header, lines)
+
+
+def _against_input(method, places, ratios):
+    """The ratios to the input, and on how many sets it is worse, for both scores."""
+    to_input = " / ".join(markdown.number(ratio.get(method, math.nan), 3) for ratio in ratios)
+    return to_input, " / ".join(_number_or_dash(place[method].worse_than_input) for place in places)
 
 
 def _number_or_dash(number):

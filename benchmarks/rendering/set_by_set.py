@@ -18,7 +18,7 @@ INTRODUCTION = (
 def sets_part(rows):
     """The tables of all sets, those that count and those that have begun."""
     field = ranking.field_of(rows)
-    parts = ["### Set by set", INTRODUCTION]
+    parts = ["## Set by set", INTRODUCTION]
     for name in sorted({row["set"] for row in rows}):
         own = [row for row in rows if row["set"] == name]
         parts.append(set_part(name, list(filter(field.keeps, own)) or own))
@@ -48,7 +48,7 @@ def set_part(name, own):
         f"{first['n_evaluation']:,} to report on."
     )
     table = markdown.table([*header, "fit", "predict"], lines)
-    return f"#### {markdown.escape(name)}\n\n{about}\n\n{table}"
+    return f"### {markdown.escape(name)}\n\n{about}\n\n{table}"
 
 
 def cells(found, method):

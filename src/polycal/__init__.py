@@ -54,6 +54,7 @@ _ELSEWHERE = {
         "measures": ("ReliabilityCurve", "SmoothCurve"),
         "auditing": ("MeasuredError", "QuestionError"),
         "compare": ("ComparedMethod",),
+        "monitoring": ("Change",),
         "datasets": ("Generated",),
         "hardness": ("SampleRequirement", "required_degree", "required_samples"),
         "families": ("Coupling", "DistanceToCalibration", "KernelLearner", "LearnerFromAuditor"),
@@ -65,7 +66,13 @@ _ELSEWHERE = {
 }
 
 
+# Packages of results and files, which the API page names.
+_PACKAGES = ("auditing", "io", "measures", "monitoring")
+
+
 def __getattr__(name: str) -> _Any:
+    if name in _PACKAGES:
+        return _import_module(f"{__name__}.{name}")
     if name in _ELSEWHERE:
         return getattr(_import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
     return _listed(name)

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 from html import escape
+from typing import Any
+
+import numpy as np
 
 from polycal._text import printable
 
@@ -28,3 +31,11 @@ def some(names: Iterable[str], limit: int = 8) -> str:
     listed = list(names)
     more = f" and {len(listed) - limit:,} more" if len(listed) > limit else ""
     return ", ".join(listed[:limit]) + more
+
+
+def value_words(value: Any) -> str:
+    """A fitted number, or the shape of a fitted array."""
+    array = np.asarray(value)
+    if array.ndim:
+        return f"array of shape {array.shape}"
+    return f"{array.item():.6g}" if array.dtype.kind == "f" else str(array.item())

@@ -1,6 +1,8 @@
 """Text that came from data: what is refused at the gate, and how it is shown."""
 
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 # Controls, among them those that begin the escape sequences of terminals; ends of lines that are not "\n"; marks that
@@ -43,3 +45,42 @@ def check_text(text: str, what: str) -> str:
     if broken:
         raise ValueError(f"the {what} {text!a:.60} holds a code point that is no character; rename it.")
     return text
+
+
+class _Reader:
+    """Who reads the words: a programmer, or somebody at a terminal."""
+
+    at_terminal = False
+
+
+@contextmanager
+def for_terminal() -> Iterator[None]:
+    """While a command runs, advice is given in its own words: ``--from-logits``, not ``from_logits=True``."""
+    before, _Reader.at_terminal = _Reader.at_terminal, True
+    try:
+        yield
+    finally:
+        _Reader.at_terminal = before
+
+
+def advice(python: str, command: str) -> str:
+    """What to do about an error, for a program or for a command.
+
+    Examples
+    --------
+    >>> advice("pass from_logits=True", "use --from-logits")
+    'pass from_logits=True'
+    """
+    return command if _Reader.at_terminal else python
+
+
+def listed_names(names: Sequence[str], most: int = 12) -> str:
+    """The first names of many, as text.
+
+    Examples
+    --------
+    >>> print(listed_names(["cat", "dog", "cow"], 2))
+    'cat', 'dog' and 1 more
+    """
+    shown = ", ".join(map(repr, names[:most]))
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache, lru_cache
 from itertools import count
-from threading import Event, Lock, Semaphore
+from threading import Event, Lock, Semaphore, Timer
 from typing import Any, TypeVar
 
 from polycal._validation import check_jobs
@@ -25,6 +25,8 @@ _budget: ContextVar[int | None] = ContextVar("thread_budget", default=None)
 # than they work where the cores have other work too: fits of 1,000,000 probabilities took four times as long.
 _LARGE_PRODUCT = 1 << 32
 _END: Any = object()
+# What tells the bar of long work what is going on; None where there is no bar, and none is forbidden.
+_late: ContextVar[Callable[[str, float], None] | None] = ContextVar("late_bar", default=None)
 
 
 @contextmanager
@@ -202,13 +204,79 @@ def _blas_libraries(n_modules: int) -> list[Any]:  # noqa: ARG001 - a library co
 def progress_bar(text: str, total: int, progress: bool | None = None) -> Iterator[Callable[[], None]]:
     """A function to call after each of ``total`` steps. By default draws only when stderr is a terminal."""
     is_terminal = sys.stderr.isatty()
-    if progress is False or (progress is None and not is_terminal):
-        yield lambda: None
-        return
-    from rich.console import Console  # noqa: PLC0415 - only where something is drawn
-    from rich.progress import Progress  # noqa: PLC0415
+    with the_only_bar():
+        if progress is False or (progress is None and not is_terminal):
+            yield lambda: None
+            return
+        from rich.console import Console  # noqa: PLC0415 - only where something is drawn
+        from rich.progress import Progress  # noqa: PLC0415
 
-    # In a file a bar cannot be wiped away: only its last state is written.
-    with Progress(console=Console(stderr=True), transient=is_terminal) as bar:
-        task = bar.add_task(text, total=total)
-        yield lambda: bar.advance(task)
+        # In a file a bar cannot be wiped away: only its last state is written.
+        with Progress(console=Console(stderr=True), transient=is_terminal) as bar:
+            task = bar.add_task(text, total=total)
+            yield lambda: bar.advance(task)
+
+
+@contextmanager
+def the_only_bar() -> Iterator[None]:
+    """Let no `late_bar` be drawn inside: something is shown already, or nothing is wanted."""
+    token = _late.set(lambda _text, _part: None)
+    try:
+        yield
+    finally:
+        _late.reset(token)
+
+
+@contextmanager
+def late_bar(text: str, seconds: float = 2.0) -> Iterator[None]:
+    """A bar for work that takes longer than some seconds, on stderr where that is a terminal; see `now_doing`."""
+    if _late.get() is not None or not sys.stderr.isatty():
+        yield
+        return
+    bar = _LateBar(text)
+    timer, token = Timer(seconds, bar.draw), _late.set(bar.tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        _late.reset(token)
+        timer.cancel()
+        # It may be drawing just now.
+        timer.join()
+        bar.close()
+
+
+def now_doing(text: str, part: float) -> None:
+    """Say on the `late_bar`, if there is one, what comes next, and what part of the work is done."""
+    tell = _late.get()
+    if tell is not None:
+        tell(text, part)
+
+
+class _LateBar:
+    """What is told is kept, and shown from `draw` on."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._doing, self._part = text, "", 0.0
+        self._bar: Any = None
+
+    def draw(self) -> None:
+        from rich.console import Console  # noqa: PLC0415 - only where something is drawn
+        from rich.progress import Progress  # noqa: PLC0415
+
+        bar = Progress(console=Console(stderr=True), transient=True)
+        bar.add_task(self._text, total=1.0)
+        self._bar = bar
+        self.tell(self._doing, self._part)
+        bar.start()
+
+    def tell(self, text: str, part: float) -> None:
+        self._doing, self._part = text, part
+        if self._bar is not None:
+            shown = f"{self._text}: {text}" if text else self._text
+            self._bar.update(self._bar.task_ids[0], description=shown, completed=part)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()

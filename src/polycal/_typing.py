@@ -1,4 +1,4 @@
-"""Array aliases."""
+"""Names of types."""
 
 from os import PathLike
 from typing import Any
@@ -11,3 +11,5 @@ Float64s = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Path = str | PathLike[str]
+# What random steps may be given: a whole number, a NumPy Generator, or None; the gate makes a number of it.
+Seed = Any

@@ -6,8 +6,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from polycal._typing import Float64s, Floats, Ints
-from polycal._validation import check_integer, check_proba, check_real, check_seed, check_weight
+from polycal._typing import Float64s, Floats, Ints, Seed
+from polycal._validation import (
+    check_features,
+    check_integer,
+    check_positive,
+    check_proba,
+    check_real,
+    check_seed,
+    check_weight,
+)
 from polycal.inference.redraw import draw_labels
 from polycal.io.groups import read_groups
 from polycal.io.predictions import read_predictions
@@ -24,10 +32,8 @@ class Generated:
 
     Attributes
     ----------
-    labels : ndarray of int64, shape (n_samples,)
-        Class indices.
-    proba : ndarray of float64, shape (n_samples, n_classes)
-        Predictions.
+    labels, proba : ndarray of shape (n_samples,) and (n_samples, n_classes)
+        Class indices and predictions.
     class_names : tuple of str, or None
         Names of the classes.
     truth : dict of str to float
@@ -40,6 +46,11 @@ class Generated:
         The distribution: the predictions, and the true distribution of the label given each of them.
     probabilities : ndarray of float64, shape (n_distinct,)
         How often each prediction is made.
+
+    Examples
+    --------
+    >>> make_cat_and_dog(1000).class_names, round(make_cat_and_dog(1000).truth["subset"], 3)
+    (('cat', 'dog', 'car', 'boat'), 0.024)
     """
 
     labels: Ints
@@ -72,7 +83,7 @@ class Generated:
 
 
 def make_calibrated(
-    n_samples: int, n_classes: int, *, concentration: float = 1.0, random_state: int = 0
+    n_samples: int, n_classes: int, *, concentration: float = 1.0, random_state: Seed = 0
 ) -> Generated:
     """Make perfectly calibrated predictions: each label is drawn from its prediction. Every error is 0.
 
@@ -81,7 +92,7 @@ def make_calibrated(
     n_samples, n_classes : int
     concentration : float, default 1
         Parameter of the Dirichlet distribution of predictions: small values make them confident.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
 
     Returns
     -------
@@ -100,7 +111,7 @@ def make_calibrated(
 
 
 def make_cat_and_dog(
-    n_samples: int, *, n_classes: int = 4, error: float = 0.2, random_state: int = 0
+    n_samples: int, *, n_classes: int = 4, error: float = 0.2, random_state: Seed = 0
 ) -> Generated:
     r"""Make the paper's example: every class is calibrated, "cat or dog" is not.
 
@@ -114,7 +125,7 @@ def make_cat_and_dog(
         At least 4: cat, dog, car and boat; further classes share a twentieth of the probability, correctly.
     error : float, default 0.2
         By how much the probability of "cat or dog" is off where it is: from 0 (calibrated) to 0.2.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
 
     Returns
     -------
@@ -173,7 +184,7 @@ def make_shifted_subset(
     *,
     subset_size: int | None = None,
     error: float = 0.1,
-    random_state: int = 0,
+    random_state: Seed = 0,
 ) -> Generated:
     r"""Make predictions that give one subset of the classes a probability too low by a constant.
 
@@ -184,7 +195,7 @@ def make_shifted_subset(
         How many classes; the first ones. By default half of them.
     error : float, default 0.1
         By how much: from 0 to 0.5.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
 
     Returns
     -------
@@ -223,7 +234,7 @@ def make_temperature(
     temperature: float = 0.5,
     n_distinct: int = 100,
     scale: float = 2.0,
-    random_state: int = 0,
+    random_state: Seed = 0,
 ) -> Generated:
     """Make predictions that are too confident (or too cautious) by a temperature.
 
@@ -238,7 +249,7 @@ def make_temperature(
         Number of distinct predictions. Finitely many, so that `Generated.population` gives every true error.
     scale : float, default 2
         Standard deviation of the logits.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
 
     Returns
     -------
@@ -247,8 +258,7 @@ def make_temperature(
     Examples
     --------
     >>> import polycal as pc
-    >>> example = make_temperature(1000, 10)
-    >>> labels, proba, weight = example.population()
+    >>> labels, proba, weight = make_temperature(1000, 10).population()
     >>> error = pc.calibration_error(labels, proba, pc.Confidence(smooth=True), sample_weight=weight)
     >>> bool(0.1 < error < 0.3)
     True
@@ -263,7 +273,7 @@ def make_temperature(
 
 
 def make_finite(
-    support: Any, conditionals: Any, probabilities: Any, n_samples: int, *, random_state: int = 0
+    support: Any, conditionals: Any, probabilities: Any, n_samples: int, *, random_state: Seed = 0
 ) -> Generated:
     """Make samples of any distribution with finitely many predictions.
 
@@ -276,7 +286,7 @@ def make_finite(
     probabilities : array-like of shape (n_distinct,)
         How often each is made; they are divided by their sum.
     n_samples : int
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
 
     Returns
     -------
@@ -300,6 +310,38 @@ def make_finite(
     p = p / p.sum()
     truth = {"canonical": _canonical_error(v, q, p)}
     return _generate(v, q, p, rng.choice(p.size, n_samples, p=p), rng, truth)
+
+
+def make_slices(
+    n_samples: int, *, temperature: float = 0.6, pair: bool = False, random_state: int = 0
+) -> Sample:
+    """Make calibrated predictions with features, but for one slice, where two of ten classes are over-confident.
+
+    Parameters
+    ----------
+    n_samples : int
+    temperature : float, default 0.6
+        By which the logits of the first two classes are divided in the slice; 1 is calibrated everywhere.
+    pair : bool, default False
+        Whether the slice is a conjunction (tablets in the north, 5 % of the rows) and not one value (tablets, 10 %).
+    random_state : int, default 0
+
+    Examples
+    --------
+    >>> make_slices(100).features.names
+    ('device', 'region', 'age', 'is_new')
+    """
+    rng, share = _check_sizes(n_samples, 10, random_state), 0.2 if pair else 0.1
+    device = rng.choice(["phone", "laptop", "tablet"], n_samples, p=[0.7 - share, 0.3, share])
+    region, is_new = rng.choice(["north", "east", "south", "west"], n_samples), rng.random(n_samples) < 0.3
+    age = np.where(rng.random(n_samples) < 0.05, np.nan, rng.integers(18, 90, n_samples))
+    columns = {"device": device, "region": region, "age": age, "is_new": is_new}
+    logits = 2.0 * rng.standard_normal((n_samples, 10))
+    labels = draw_labels(check_proba(logits, from_logits=True)[0], rng)
+    inside = (device == "tablet") & ((region == "north") | (not pair))
+    logits[inside, :2] /= check_positive(temperature, "temperature")
+    proba, _ = check_proba(logits, from_logits=True)
+    return Sample(proba, labels, None, None, check_features(columns, n_samples))
 
 
 def _generate(
@@ -339,6 +381,7 @@ __all__ = [
     "make_cat_and_dog",
     "make_finite",
     "make_shifted_subset",
+    "make_slices",
     "make_temperature",
 ]
 
@@ -359,8 +402,7 @@ def load_fashion(part: Part = "all") -> Sample:
 
     Examples
     --------
-    >>> import polycal as pc
-    >>> pc.datasets.load_fashion("evaluation")
+    >>> load_fashion("evaluation")
     Sample(n_samples=10000, n_classes=10, float32)
     """
     with as_file(files("polycal") / "data" / "fashion_mlp.npz") as path:
@@ -376,8 +418,7 @@ def load_fashion_groups() -> dict[str, list[str | int]]:
 
     Examples
     --------
-    >>> import polycal as pc
-    >>> pc.datasets.load_fashion_groups()["footwear"]
+    >>> load_fashion_groups()["footwear"]
     ['Sandal', 'Sneaker', 'Ankle_boot']
     """
     with as_file(files("polycal") / "data" / "fashion_mlp.groups.json") as path:

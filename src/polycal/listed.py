@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from polycal._typing import Bools, Float64s, Ints
+from polycal.features import joined_features
 from polycal.sample import Remainder, Sample, sums_at
 
 # The name of the class that stands for all classes which a row does not list.
@@ -28,6 +29,15 @@ class ListedSample(Sample):
         What the listed probabilities leave over; 0 if all is known.
     remainder : {"unknown", "spread", "anywhere", "class"}
         What is said of the rest; see `smooth_calibration_error`. With "class" there is none, and one class more.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> import polycal as pc
+    >>> from polycal.sparse import sparse_sample
+    >>> sample = sparse_sample([1, 2], csr_array([[0.0, 0.9, 0.0, 0.05], [0.6, 0.0, 0.3, 0.0]]))
+    >>> sample
+    ListedSample(n_samples=2, n_classes=4, n_listed=4, remainder='unknown')
     """
 
     proba: Any
@@ -101,6 +111,7 @@ class ListedSample(Sample):
             proba=self.proba[rows],
             labels=self.labels[rows],
             sample_weight=weight,
+            features=None if self.features is None else self.features.take(rows),
             rest=self.rest[rows],
         )
 
@@ -282,5 +293,6 @@ def joined(parts: Sequence[ListedSample]) -> ListedSample:
         proba=vstack([part.proba for part in parts], format="csr"),
         labels=np.concatenate([part.labels for part in parts]),
         sample_weight=np.concatenate(weights) if weighted else None,
+        features=joined_features([part.features for part in parts]),
         rest=np.concatenate([part.rest for part in parts]),
     )

@@ -1,16 +1,18 @@
-"""Pictures of results: the reliability diagram, and the cumulative residual with its error shaded.
+"""Pictures of results: the reliability diagram, the cumulative residual with its error shaded, and the path of sets.
 
 Results are computed elsewhere and drawn here. matplotlib is imported only when a figure has to be made.
 """
 
 import textwrap
 import unicodedata
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from polycal._typing import Float64s
 from polycal._validation import check_integer
+from polycal.families.questions import SubsetWitness
 from polycal.measures.binned import ReliabilityCurve
 from polycal.measures.smooth import SmoothCurve, drawn_points
 
@@ -153,6 +155,61 @@ def plot_cumulative(
         axes.plot([], [], marker=marker, label=meaning, **arrow)
     _label(axes, "Sum of (outcome − predicted)\nup to here, per sample", title, curve.question)
     _place_legend(axes, f"smCE = $|R|$ + area = {error}", x, np.minimum(F, S), np.maximum(F, S))
+    return axes
+
+
+def plot_path(path: Sequence[Any], *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
+    """Draw how large an error is proven against the number of classes that a question names.
+
+    If the curve is level from few classes on, these are the trouble; if it rises to the end, the error is spread out.
+
+    Parameters
+    ----------
+    path : sequence of Finding
+        `Audit.path`: sets of growing numbers of classes.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. By default a new figure is made.
+    title : str, optional
+        By default the largest error that is proven; "" for none.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import polycal as pc
+    >>> example = pc.datasets.load_fashion("evaluation").take(slice(0, 2000))
+    >>> audit = pc.audit(example.labels, example.proba)
+    >>> ax = pc.plots.plot_path(audit.path, ax=Figure().subplots())
+    >>> ax.get_xlabel()
+    'Classes in the question'
+    """
+    witnesses = [getattr(finding, "witness", None) for finding in path]
+    if not witnesses or not all(isinstance(witness, SubsetWitness) for witness in witnesses):
+        raise TypeError("path must be a sequence of findings about sets of classes, such as audit.path.")
+    axes = _new_axes() if ax is None else ax
+    sizes = [len(finding.witness.subset) for finding in path]
+    low = np.array([finding.at_least for finding in path])
+    high = np.maximum([finding.certificate.estimate for finding in path], low)
+    axes.vlines(
+        sizes,
+        low,
+        high,
+        colors=_ORANGE,
+        alpha=0.6,
+        linewidth=0.3 * _font_size(axes),
+        label="up to the estimate",
+    )
+    axes.plot(sizes, low, marker="o", color=_BLUE, label="at least (proven on held-out rows)")
+    axes.set_xscale("log")
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
+    axes.set(xlabel="Classes in the question", ylabel="Calibration error")
+    axes.set_ylim(bottom=0)
+    axes.set_title(f"At least {low.max():.4f}" if title is None else title)
+    axes.legend(fontsize="small")
     return axes
 
 

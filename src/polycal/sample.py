@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Bools, Float64s, Floats, Ints
+from polycal.features import Features
 
 Remainder = Literal["unknown", "spread", "anywhere", "class"]
 # Rows handled at once: keeps float64 temporaries small whatever n is.
@@ -69,12 +70,24 @@ class Sample:
         Non-negative with a positive sum; None means equal weights.
     class_names : tuple of str, or None
         Distinct names, one per class.
+    features : Features, or None
+        What else is known of the rows.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> sample = pc.datasets.load_fashion("evaluation")
+    >>> sample.n_samples, sample.n_classes, sample.class_names[:2]
+    (10000, 10, ('T-shirt/top', 'Trouser'))
+    >>> sample.take(slice(100)).proba.shape
+    (100, 10)
     """
 
     proba: Floats
     labels: Ints
     sample_weight: Float64s | None = None
     class_names: tuple[str, ...] | None = None
+    features: Features | None = None
     # Whether rows list only some classes, and whether the probabilities of some of the others are not known.
     is_listed: ClassVar[bool] = False
     hides: ClassVar[bool] = False
@@ -104,7 +117,8 @@ class Sample:
     def take(self, rows: Ints | Bools | slice) -> "Sample":
         """The rows selected, as a sample of their own."""
         weight = None if self.sample_weight is None else self.sample_weight[rows]
-        return Sample(_taken(self.proba, rows), self.labels[rows], weight, self.class_names)
+        features = None if self.features is None else self.features.take(rows)
+        return Sample(_taken(self.proba, rows), self.labels[rows], weight, self.class_names, features)
 
     def subset_proba(self, subset: Ints) -> Float64s:
         """Predicted probability that the label lies in ``subset``: float64, in [0, 1]."""
@@ -270,14 +284,17 @@ def refuse_lists(sample: Sample, what: str) -> None:
         )
 
 
-def subset_words(subset: Ints, name: Callable[[int], str], limit: int = 4) -> str:
-    """The subset question in words, with at most ``limit`` class names."""
-    names = [name(int(c)) for c in subset[:limit]]
-    if subset.size > limit:
-        return f"is it one of {', '.join(names)} and {subset.size - limit} more?"
-    if subset.size == 1:
-        return f"is it {names[0]}?"
-    return f"is it {', '.join(names[:-1])} or {names[-1]}?"
+# Classes that a question lists by name; of more it says how many, and the first few.
+MOST_NAMES, _FEW_NAMES = 13, 3
+
+
+def subset_words(subset: Ints, name: Callable[[int], str]) -> str:
+    """The subset question in words: every class by name, unless there are very many."""
+    if subset.size > MOST_NAMES:
+        some = ", ".join(name(int(c)) for c in subset[:_FEW_NAMES])
+        return f"is it one of {subset.size:,} classes ({some}, ...)?"
+    *first, last = (name(int(c)) for c in subset)
+    return f"is it {', '.join(first)} or {last}?" if first else f"is it {last}?"
 
 
 def split_rows(sample: Sample, shares: tuple[float, ...], seed: int) -> list[Ints]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from polycal._typing import Seed
 from polycal._validation import check_sample
 from polycal._validation.lists import check_lists
 from polycal.families.kernel_lists import ListedKernelWitness as ListKernelWitness
@@ -26,7 +27,7 @@ def find_subset(
     *,
     max_size: int | None = None,
     n_starts: int = 4,
-    random_state: int = 0,
+    random_state: Seed = 0,
     **options: Any,
 ) -> Any:
     """Look for a set of classes as ``SubsetAuditor(max_size).find_witness`` does."""

@@ -12,6 +12,7 @@ from polycal.io.chunks import PredictionFiles
 
 GROUPS = {"footwear": [5, 7, 9], "tops": [0, 2, 4, 6]}
 NOTIONS = [pc.Confidence(), pc.Classwise(smooth=True), pc.SubsetSmooth(2), pc.LowDegree(1), pc.Sigmoid(2)]
+LOSSES = {"guess": {"yes": {"6": 0, "default": 1}, "no": {"6": 5, "default": 0}, "ask": 0.5}}
 # Rows are held, or go by: 1,000 rows of ten classes are the most that are held then.
 REGIMES = {"held": 1 << 22, "streamed": 20_000}
 AUDITORS = {"pairs": pc.SubsetAuditor(max_size=2), "kernel": pc.KernelAuditor(pc.Gaussian(0.4))}
@@ -73,7 +74,7 @@ def options(calibrator):
     return {
         "default": {"groups": GROUPS},
         "notions": {"notions": NOTIONS, "auditors": {}},
-        "calibrator": {"groups": GROUPS, "calibrator": calibrator, "notions": ()},
+        "calibrator": {"groups": GROUPS, "losses": LOSSES, "calibrator": calibrator, "notions": ()},
         "auditors": {"auditors": AUDITORS, "notions": (), "alpha": 0.1, "random_state": 3},
     }
 

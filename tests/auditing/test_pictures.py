@@ -65,7 +65,21 @@ def test_the_schema(audit):
             "approximations",
             "default_notions",
         ),
-        *("scores", "errors", "findings", "classes", "groups", "confidence", "ranks", "pictures"),
+        *(
+            "scores",
+            "errors",
+            "findings",
+            "path",
+            "classes",
+            "groups",
+            "confidence",
+            "ranks",
+            "pictures",
+            "costs",
+            "nodes",
+            "slices",
+            "named_slices",
+        ),
         *("calibrator", "after", "versions"),
     }
     picture = plain["pictures"][0]

@@ -13,7 +13,7 @@ from polycal.sample import Question, ask_subset
 def group_errors(sample, groups, seed, n_jobs):
     errors = named_errors(sample, groups).groups
     noises = group_noises(sample, groups, errors)
-    tested = judged_groups(errors, noises, 0, 0.05, seed, n_jobs, sample.n_samples)
+    tested = judged_groups(errors, noises, None, 0.05, seed, n_jobs, sample.n_samples)
     return corrected((), tested, 0.05)[1]
 
 

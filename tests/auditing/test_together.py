@@ -49,7 +49,7 @@ def true_error(proba, truth, members):
 def broken(audit, proba, truth):
     """Whether some bound of an audit is wrong."""
     residual = truth - proba
-    for finding in audit.findings:
+    for finding in (*audit.findings, *audit.path):
         correlation = np.mean(np.einsum("ij,ij->i", residual, finding.witness.evaluate(proba)))
         if finding.certificate.lower_bound > correlation + 1e-6:
             return True
@@ -87,12 +87,15 @@ def test_all_bounds_of_an_audit_hold_together(design):
 
 
 def test_levels_add_up_to_alpha():
-    from polycal.auditing.questions import CLASS_SHARES, FOUND_SHARE, NAMED_SHARES, RANK_SHARES  # noqa: PLC0415
+    from polycal.auditing.shares import CLASS_SHARES, FOUND_SHARE, NAMED_SHARES, RANK_SHARES  # noqa: PLC0415
 
     assert FOUND_SHARE + sum((*NAMED_SHARES, *RANK_SHARES, *CLASS_SHARES)) == pytest.approx(1.0)
     made = pc.datasets.make_calibrated(400, 5, random_state=0)
     audit = pc.audit(made.labels, made.proba, alpha=0.1)
-    assert {f.certificate.alpha for f in audit.findings} == {0.1 * FOUND_SHARE / len(audit.findings)}
+    level = 0.1 * FOUND_SHARE / len(audit.findings)
+    assert sum(f.certificate.alpha for f in audit.path) == pytest.approx(level)
+    others = [f for f in audit.findings if f.source != audit.path[0].source]
+    assert [f.certificate.alpha for f in others] == [level] * (len(audit.findings) - 1)
 
 
 def test_confidence_is_tested_by_all_rows():

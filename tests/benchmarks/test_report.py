@@ -7,7 +7,7 @@ from benchmarks.rendering import markdown
 from benchmarks.rendering import recalibration as recalibration_rendering
 from benchmarks.store import Store
 
-from benchmarks import detecting, measuring, recalibration, report, subset_search
+from benchmarks import detecting, measuring, multicalibration, recalibration, report, small, subset_search
 
 
 def recalibration_rows():
@@ -112,7 +112,7 @@ def cells(page, first):
 
 
 def test_ranks_failures_and_costs_are_in_the_page(folder):
-    page = report.render(folder)
+    page = report.render_sets(folder)
     ranks, letters, *_ = cells(page, "peer B")
     assert ranks[0] == "peer B"
     # First among the letters, last among the words, where it was too slow.
@@ -130,7 +130,7 @@ def test_a_method_that_failed_on_one_split_stays_in_the_table(folder):
     store = Store(folder / "recalibration.jsonl", recalibration.KEY)
     row = store.find(set="letters", seed=1, method="peer B")
     store.add({**row, "status": "failed", "error": "oops"})
-    page = report.render(folder)
+    page = report.render_sets(folder)
     assert f"| peer B (failed on 1 of 2 splits) |{' – |' * 12}" in page
     assert f"| peer B (time limit on 2 of 2 splits) |{' – |' * 12}" in page
     assert "| peer B | letters | 1 | failed | oops |" in page
@@ -140,26 +140,26 @@ def test_what_was_not_tried_is_called_skipped(folder):
     store = Store(folder / "recalibration.jsonl", recalibration.KEY)
     old = {**store.find(set="words", seed=1, method="peer B")}
     store.add({**old, "error": "not finished after 5 s on another split, so not tried here"})
-    page = report.render(folder)
+    page = report.render_sets(folder)
     assert "| peer B | words | 1 | time limit | not finished after 5 s |" in page
     assert "| peer B | words | 1 | skipped | not finished after 5 s on another split |" in page
     assert "| peer B (time limit on 1, skipped on 1 of 2 splits) |" in page
     store.add({**old, "status": "skipped", "error": "not finished after 5 s on another split"})
-    assert report.render(folder) == page
+    assert report.render_sets(folder) == page
 
 
 def test_a_set_that_has_begun_is_named_and_shown(folder):
     store = Store(folder / "recalibration.jsonl", recalibration.KEY)
-    before = report.render(folder)
+    before = report.render_sets(folder)
     row = store.find(set="letters", seed=0, method="none")
     store.add({**row, "set": "new_set"})
-    page = report.render(folder)
+    page = report.render_sets(folder)
     assert "Not all methods were run on new\\_set yet, so it does not count." in page
-    assert "#### new\\_set" in page
+    assert "### new\\_set" in page
     assert "3 methods, 2 sets of predictions, 2 splits of each." in page
     assert cells(page, "polycal A")[0] == cells(before, "polycal A")[0]
     store.add({**row, "seed": 7})
-    assert "run on letters (split 7), new\\_set yet, so they do not count." in report.render(folder)
+    assert "run on letters (split 7), new\\_set yet, so they do not count." in report.render_sets(folder)
 
 
 def test_without_ranks_the_page_says_so(folder):
@@ -179,7 +179,7 @@ def test_without_the_input_nothing_is_compared_with_it(folder):
     store.clear()
     for row in rows:
         store.add(row)
-    assert cells(report.render(folder), "polycal A")[0][8:10] == ["– / –", "– / –"]
+    assert cells(report.render_sets(folder), "polycal A")[0][8:10] == ["– / –", "– / –"]
 
 
 def test_the_page_says_which_version_made_each_row(folder):
@@ -199,17 +199,17 @@ def test_the_page_says_which_version_made_each_row(folder):
 
 def test_notes_on_the_calls_are_in_the_page(folder):
     store = Store(folder / "recalibration.jsonl", recalibration.KEY)
-    assert "Notes on the calls" not in report.render(folder)
+    assert "Notes on the calls" not in report.render_sets(folder)
     store.add({**store.find(set="letters", seed=0, method="none"), "method": "venn-abers"})
     note = RECALIBRATORS["venn-abers"].note
-    assert f"### Notes on the calls\n\n- venn-abers: {note}.\n" in report.render(folder)
+    assert f"## Notes on the calls\n\n- venn-abers: {note}.\n" in report.render_sets(folder)
 
 
 def test_file_names_need_not_be_text(folder):
     store = Store(folder / "recalibration.jsonl", recalibration.KEY)
     store.add({**store.find(set="letters", seed=0, method="none"), "set": "caf\udce9"})
     report.write(folder, folder)
-    assert "#### caf?" in (folder / "benchmarks.md").read_text(encoding="utf-8")
+    assert "### caf?" in (folder / "benchmarks-sets.md").read_text(encoding="utf-8")
 
 
 def test_times_are_ratios_of_the_same_run(folder):
@@ -242,8 +242,50 @@ def test_searches_are_in_the_page(folder):
     assert page.index("s: better") < page.index("s: worse")
 
 
+def test_repairs_for_rows_that_differ_are_averaged_over_seeds(folder):
+    store = Store(folder / "multicalibration.jsonl", multicalibration.KEY)
+    for seed, loss in enumerate((0.2, 0.4)):
+        row = {"set": "s", "method": "m", "seed": seed, "log_loss": loss, "mce": 0.01, "mce_sigma": 2.0}
+        store.add(row | {"seconds": 1.0})
+    assert "| s: m | 2 | 0.3000 | 0.0100 | 2.0 | 1 s |" in report.render(folder)
+
+
 def test_a_page_without_results_says_so(tmp_path):
-    assert report.render(tmp_path).count("Not run yet.") == 4
+    assert report.render(tmp_path).count("Not run yet.") == 6
+    assert "Not run yet." in report.render_sets(tmp_path)
+
+
+def test_the_first_page_has_a_figure_and_two_short_tables(folder):
+    page = report.render(folder)
+    assert (
+        page.index("leaderboard.png")
+        < page.index("## Recalibration with few rows")
+        < page.index("## Measuring")
+    )
+    ((_, *ranks, ratio, worse, fit),) = cells(page, "polycal A")
+    assert ranks == ["1.5 ± 0.5"] * 2
+    assert (ratio, worse, fit) == ("0.810 / 0.810", "0 / 0", "2 ms")
+
+
+def test_few_rows_are_told_by_how_many_there_are(folder):
+    store = Store(folder / small.FILE, recalibration.KEY)
+    for name, n, k, given in (("a", 50, 2, 0.4), ("b", 100, 3, 0.2), ("c", 900, 2, 0.1)):
+        row = {"set": name, "seed": 0, "k": k, "n_calibration": n, "status": "ok"}
+        store.add({**row, "method": "none", "log_loss": given, "brier": given})
+        store.add({**row, "method": "bold", "log_loss": 0.3, "brier": 0.2})
+    store.add({**row, "method": "broken", "status": "failed", "error": "oops"})
+    page = report.render(folder)
+    assert "3 tasks" in page
+    (bold,) = cells(page, "bold")
+    few = (0.301 / 0.401 * 0.301 / 0.201) ** 0.5
+    assert bold[1].startswith(f"{few:.3f} / ")
+    assert bold[1].endswith(", 50%")
+    assert bold[2].startswith("2.980 / 1.990, 100%")
+    assert bold[-2:] == ["2.98", "0"]
+    assert cells(page, "broken") == [["broken", "–", "–", "–", "–", "1"]]
+    assert (
+        "| method | below 120 rows (2) | 400 to 1,500 rows (1) | two classes (2) | worst | failed |" in page
+    )
 
 
 def test_results_kept_apart_are_reported_beside_them(folder):
@@ -251,6 +293,7 @@ def test_results_kept_apart_are_reported_beside_them(folder):
     assert (folder / "images" / "leaderboard.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "benchmarks.md").read_text()
     assert page == report.render(folder)
+    assert (folder / "benchmarks-sets.md").read_text() == report.render_sets(folder)
     assert "benchmarks/results" not in page
 
 

@@ -35,7 +35,8 @@ def test_it_opens_fits_and_is_accessible(watch, axe, address, audit, size, dark)
     watched.picture(f"{name}-first")
     watched.picture(f"{name}-all", full_page=True)
     n_pictures = len(audit.pictures) + len(audit.after.pictures)
-    assert page.locator(".chart svg").count() == 2 * n_pictures
+    # Two for each picture, and the path of sets.
+    assert page.locator(".chart svg").count() == 2 * n_pictures + 1
     assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]
     assert page.locator("h1").bounding_box()["y"] < 400
     assert watched.requests == [address]
@@ -151,6 +152,78 @@ def test_a_thousand_classes_stay_usable(watch, tmp_path):
     page.get_by_label("Search classes").fill("99")
     assert page.get_by_role("status").inner_text() == "19 of 1,000 classes"
     assert page.locator(".tall").bounding_box()["height"] < 600
+
+
+@pytest.fixture(scope="module")
+def tree_address(tmp_path_factory):
+    """A report with a tree of 2,000 nodes over 1,000 classes."""
+    made = pc.datasets.make_shifted_subset(600, 1000, error=0.3, random_state=0)
+    tree = {
+        f"kind {a}": {
+            f"part {a}-{b}": {f"bit {a}-{b}-{c}": [str(a * 100 + b * 10 + c)] for c in range(10)}
+            for b in range(10)
+        }
+        for a in range(10)
+    }
+    tree["kind 0"]["part 0-0"] |= {"of two": {"of one": tree["kind 0"]["part 0-0"].pop("bit 0-0-9")}}
+    path = tmp_path_factory.mktemp("tree") / "report.html"
+    pc.audit(made.labels, made.proba, taxonomy=tree, notions=[], auditors={}).to_html(path)
+    return path.as_uri()
+
+
+def seen(page):
+    """The names of the nodes that are not folded away or hidden."""
+    return page.evaluate(
+        "Array.from(document.querySelectorAll('#tree-nodes .name')).filter((name) => name.checkVisibility())"
+        ".map((name) => name.textContent)"
+    )
+
+
+def test_a_tree_of_two_thousand_nodes_is_folded_and_searched(watch, tree_address):
+    watched = watch("phone", dark=True)
+    page = watched.open(tree_address)
+    search = page.get_by_label("Search nodes")
+    assert page.locator("#tree-nodes li").count() == 10 + 100 + 1000 + 1000 + 1
+    assert seen(page) == [f"kind {a}" for a in range(10)]
+    page.locator("#tree-nodes summary").first.click()
+    assert len(seen(page)) == 20
+    search.fill("bit 3-4-5")
+    assert seen(page) == ["kind 3", "part 3-4", "bit 3-4-5"]
+    assert page.locator("#tree-matches").inner_text() == "1 of 2,111 nodes"
+    # What is below a match is folded, and there.
+    page.locator("#tree-nodes summary", has_text="bit 3-4-5").click()
+    assert seen(page)[-1] == "345"
+    watched.picture("report-tree")
+    search.fill("no such node")
+    assert seen(page) == []
+    search.fill("")
+    assert len(seen(page)) == 20
+    page.get_by_role("button", name="Unfold all").click()
+    assert len(seen(page)) == 2111
+    page.get_by_role("button", name="Fold all").click()
+    assert len(seen(page)) == 10
+    page.get_by_role("button", name="✕ only").click()
+    wrong = page.locator("#tree-nodes li.worse")
+    assert page.locator("#tree-matches").inner_text() == f"{wrong.count():,} of 2,111 nodes"
+    assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]
+
+
+def test_nodes_are_coloured(watch, axe, tmp_path):
+    example = pc.datasets.load_fashion("evaluation")
+    names = example.class_names
+    tree = {"first": list(names[:5]), "others": {"more": list(names[5:])}}
+    audit = pc.audit(example.labels, example.proba, class_names=names, taxonomy=tree, notions=[], auditors={})
+    audit.to_html(tmp_path / "report.html")
+    page = watch().open((tmp_path / "report.html").as_uri())
+    colours = {
+        kind: page.locator(f"#tree-nodes li.{kind} > :is(div, details > summary)").first.evaluate(
+            "(element) => getComputedStyle(element).backgroundColor"
+        )
+        for kind in ("worse", "better")
+    }
+    assert colours == {"worse": "rgb(253, 241, 231)", "better": "rgb(233, 243, 250)"}
+    page.get_by_role("button", name="Unfold all").click()
+    assert axe(page) == {}
 
 
 def test_every_state_is_accessible(watch, axe, tmp_path):

@@ -16,6 +16,7 @@ OWN = [
     pc.IsotonicCalibrator(),
     pc.KernelCalibrator(n_folds=3),
     pc.MatrixScaling(),
+    pc.MulticalibratedCalibrator(n_folds=3),
     pc.TemperatureScaling(),
     pc.VectorScaling(),
 ]

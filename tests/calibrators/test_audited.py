@@ -16,7 +16,8 @@ import polycal as pc
 from polycal._validation import check_sample
 from polycal.calibrators.audited import AuditedCalibrator
 from polycal.calibrators.audited.rounds import ALL_ROUNDS, NOTHING_PROVED, started_parts
-from polycal.calibrators.base import Calibrator, counted_rows
+from polycal.calibrators.base import Calibrator
+from polycal.calibrators.rows import counted_rows
 from polycal.families.auditor import Auditor
 from polycal.families.defaults import NOTIONS
 from polycal.families.questions import SubsetWitness
@@ -395,7 +396,8 @@ def test_an_auditor_that_cannot_answer_says_why():
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"auditor": "subset"}, TypeError, "auditor must be an auditor"),
+        ({"auditor": 3}, TypeError, "auditor must be an auditor"),
+        ({"auditor": "subset"}, ValueError, "notion 'subset' is not one of"),
         ({"start": LogisticRegression()}, TypeError, "start must be a calibrator"),
         ({"update": "sideways"}, ValueError, "update must be one of 'multiplicative', 'additive'"),
         ({"keep": 1.0}, ValueError, "keep must be"),

@@ -11,9 +11,10 @@ import polycal as pc
 from polycal._threads import thread_count
 from polycal._validation import check_sample
 from polycal.calibrators import base
-from polycal.calibrators.base import Calibrator, IdentityCalibrator, counted_rows
+from polycal.calibrators.base import Calibrator, IdentityCalibrator
 from polycal.calibrators.ensemble import EnsembleTemperatureScaling
 from polycal.calibrators.one_vs_rest import HistogramCalibrator, IsotonicCalibrator
+from polycal.calibrators.rows import counted_rows
 from polycal.calibrators.temperature import TemperatureScaling
 from polycal.calibrators.vector import VectorScaling
 from polycal.sample import row_blocks

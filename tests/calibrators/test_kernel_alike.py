@@ -7,8 +7,8 @@ from tests.calibrators.draws import confused
 
 import polycal as pc
 from polycal._validation import check_sample
-from polycal.calibrators.base import counted_index, counted_rows
 from polycal.calibrators.kernel.alike import grouped_parts, like_groups
+from polycal.calibrators.rows import counted_index, counted_rows
 
 
 def log_loss(proba, labels):
@@ -89,7 +89,7 @@ def test_copies_and_batches_do_not_make_the_calibrator_bold(n, times, noise):
 def test_rows_that_are_not_alike_are_left_alone(k, monkeypatch):
     sample = confused(n=600, k=k)
     ours = pc.KernelCalibrator().fit(sample.proba, sample.labels).predict_proba(sample.proba)
-    monkeypatch.setattr("polycal.calibrators.kernel.calibrator.find_groups", lambda *_: None)
+    monkeypatch.setattr("polycal.calibrators.kernel.search.find_groups", lambda *_: None)
     alone = pc.KernelCalibrator().fit(sample.proba, sample.labels).predict_proba(sample.proba)
     np.testing.assert_array_equal(ours, alone)
 

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -8,9 +10,10 @@ from polycal._validation import check_sample
 from polycal.calibrators.kernel import selection, tuning
 from polycal.calibrators.kernel.baseline import Seen
 from polycal.calibrators.kernel.features import features_of_baseline
-from polycal.calibrators.kernel.selection import Choice, Trial, choose, cross_fit_matrix
+from polycal.calibrators.kernel.selection import choose, complete
+from polycal.calibrators.kernel.trial import Choice, Trial
 from polycal.calibrators.loss import Scores, log_proba
-from polycal.calibrators.matrix import choose_penalty
+from polycal.calibrators.matrix import HeldOutPath
 from polycal.calibrators.priors import PRIOR, MatrixPenalty
 from polycal.calibrators.regression import sort_by_fold
 from polycal.sample import split_rows
@@ -59,10 +62,16 @@ def test_a_richer_kind_must_gain_more_than_noise(gained, spread, taken):
         Scores(loss, briers, np.ones(400, dtype=bool), np.full(400, 1 / 400), 400.0)
         for loss in (losses, losses - gained + noise)
     )
+    trial = SimpleNamespace(caution=1.0, input=plain, sample=SimpleNamespace(n_samples=400))
     before = Choice(gain=0.1, scores=plain, table=[(1.0,)])
-    after = before.or_better(Choice(gain=0.2, scores=rich, table=[(2.0,)]))
+    after = before.or_better(Choice(gain=0.2, scores=rich, table=[(2.0,)]), "input", trial)
     assert (after.scores is rich) == taken
     assert after.table == [(1.0,), (2.0,)]
+    noted = after.gains["input"]
+    np.testing.assert_allclose(noted[:2], [gained, noise.std() / 20], atol=1e-12)
+    assert (noted.needed <= 400) == taken
+    # As many rows as are said to be needed would have made the gain two standard errors.
+    assert noted.needed == np.inf or noted.needed == pytest.approx(400 * (2 * noted.error / gained) ** 2)
 
 
 def draw_mixed(n, seed=0, k=5):
@@ -75,20 +84,39 @@ def draw_mixed(n, seed=0, k=5):
     return softmax(logits, axis=1), labels
 
 
-def test_held_out_logits_of_the_matrix_do_not_depend_on_held_out_labels(monkeypatch):
+def test_held_out_logits_of_the_matrix_do_not_depend_on_held_out_labels():
     proba, labels = draw_mixed(400)
     sample, folds = sorted_by_fold(check_sample(labels, proba))
-    # The penalty, and the start, depend on all labels; they are fixed. (The start matters within the tolerance only.)
-    chosen = choose_penalty(sample, MatrixPenalty.tied, PRIOR)
-    monkeypatch.setattr(selection, "choose_penalty", lambda *_: chosen)
-    logits, points = cross_fit_matrix(sample, folds)
+
+    def fitted(given):
+        path = HeldOutPath(given, folds, PRIOR)
+        path.move(MatrixPenalty.tied(300.0))
+        return path.logits(path.models.weights), path.models.weights
+
+    logits, maps = fitted(sample)
     other = sample.labels.copy()
     other[folds[1]] = (other[folds[1]] + 1) % 5
-    changed, _ = cross_fit_matrix(check_sample(other, sample.proba), folds)
+    changed, _ = fitted(check_sample(other, sample.proba))
     np.testing.assert_array_equal(logits[folds[1]], changed[folds[1]])
     assert not np.allclose(logits[folds[0]], changed[folds[0]])
-    expected = log_proba(sample)[folds[0]] @ points[0][:-1] + points[0][-1]
+    expected = log_proba(sample)[folds[0]] @ maps[0][:-1] + maps[0][-1]
     np.testing.assert_allclose(logits[folds[0]], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_chosen_by_one_fold_is_completed_on_all():
+    sample, folds = sorted_by_fold(confused(n=3000))
+    logs = np.log(sample.proba).astype(np.float32)
+    few = Trial.of(sample, folds, [Seen(logs, lambda: logs)], 1)
+    choice = choose(few, features_of_baseline(4), Choice())
+    assert choice.scores.log_losses.size == folds[0].stop
+    assert len(choice.weights) == 1
+    whole = few.with_folds(4)
+    full = complete(whole, choice)
+    assert len(full.weights) == 4
+    np.testing.assert_array_equal(full.change[: folds[0].stop].shape, choice.change.shape)
+    # The rows of each fold are predicted by the model that was fitted without them.
+    again = Trial.of(sample, folds, [Seen(logs, lambda: logs)])
+    np.testing.assert_allclose(selection.path_to(again, full.features, full.path), full.change, atol=1e-5)
 
 
 def test_matrix_scaling_is_mixed_in_where_it_helps_and_exported(monkeypatch, tmp_path):

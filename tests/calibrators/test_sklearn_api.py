@@ -11,7 +11,12 @@ import polycal as pc
 CLASSIFIERS = [
     pc.CalibratedClassifier(LogisticRegression(), cv=3),
     pc.CalibratedClassifier(LinearSVC(), pc.TemperatureScaling(), cv=3),
-    *(pc.CalibratedClassifier(LogisticRegression(), calibrator, cv=3) for calibrator in EVERY),
+    # Without features, which classifiers pass to none, the multicalibrated one is the kernel calibrator.
+    *(
+        pc.CalibratedClassifier(LogisticRegression(), calibrator, cv=3)
+        for calibrator in EVERY
+        if not isinstance(calibrator, pc.MulticalibratedCalibrator)
+    ),
 ]
 
 

@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shlex
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -33,6 +35,7 @@ def folder(over_confident, tmp_path):
         over_confident.with_name(name).write_bytes(over_confident.read_bytes())
     pc.TemperatureScaling().fit(sample.proba, sample.labels).save(tmp_path / "model.polycal")
     (tmp_path / "groups.yaml").write_text("animal: [cat, dog]\n")
+    (tmp_path / "tree.yaml").write_text("animal: [cat, dog]\n<eel>:\n")
     return tmp_path
 
 
@@ -50,7 +53,7 @@ def test_the_example_in_the_help_works(run, folder, command):
 def test_a_proven_error_above_the_limit_is_exit_code_one(run, over_confident):
     done = run("audit", over_confident, "--fail-above", "0.001", "--quiet")
     assert (done.returncode, done.stdout) == (1, "")
-    said = r'polycal: failed: the error of "is .*\?" is at least 0\.\d{4}, above --fail-above 0\.001\.\n'
+    said = r'polycal: failed: the error of ".+" is at least 0\.\d{4}, above --fail-above 0\.001\.\n'
     assert re.fullmatch(said, done.stderr)
     done = run("audit", over_confident, "--fail-above", "0.5", "--quiet")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -121,3 +124,30 @@ def test_the_shell_completes_subcommands(run_process):
 def test_numbers_that_json_lacks_are_null(capsys):
     print_json({"a": [float("inf"), 1.0], "b": {"c": float("nan")}})
     assert json.loads(capsys.readouterr().out) == {"a": [None, 1.0], "b": {"c": None}}
+
+
+def test_quiet_alone_is_one_line(run, over_confident):
+    done = run("audit", over_confident, "--quiet")
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 1
+    assert "Worst: is " in done.stdout
+
+
+def test_no_threads_are_refused(run, over_confident):
+    done = run("audit", over_confident, "--jobs", "0")
+    assert done.returncode == 2
+    assert "-1 for one per core" in done.stderr
+
+
+def test_a_comparison_says_what_is_best(run, over_confident):
+    done = run("compare", over_confident, "--method", "ensemble-temperature", "--method", "temperature")
+    assert "by the mean of the ranks in Brier score and log loss" in " ".join(done.stdout.split())
+    assert "ensemble-temperature" in done.stdout.replace("\n", "")
+
+
+def test_the_page_of_the_command_is_up_to_date():
+    root = Path(__file__).parents[2]
+    spec = spec_from_file_location("command_page", root / "docs" / "command.py")
+    page = module_from_spec(spec)
+    spec.loader.exec_module(page)
+    assert (root / "docs" / "command.md").read_text() == page.text(), "run: python docs/command.py"

@@ -5,7 +5,7 @@ import pytest
 from tests.report.conftest import HOSTILE
 
 import polycal as pc
-from polycal.explorer.answers import telling_rows
+from polycal.explorer.answers import answer, describe, telling_rows
 from polycal.explorer.columns import Columns
 from polycal.explorer.state import make_explorer
 from polycal.sample import Question, ask_subset
@@ -26,6 +26,33 @@ def test_errors_and_shares_are_exact(client, fashion, classes):
         assert one["predicted"] == pytest.approx(fashion.proba[:, classes].sum(axis=1).mean(), abs=1e-6)
         assert one["n_yes"] == np.isin(fashion.labels, classes).sum()
         assert one["observed"] == pytest.approx(one["n_yes"] / 3000)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 5])
+def test_ranks_are_exact(client, fashion, m):
+    assert client.get("/api/sample").json()["ranks"] == [2, 3, 5]
+    answer = client.post("/api/question", json={"classes": [], "rows": "all", "top": m}).json()
+    expected = pc.calibration_error(fashion.labels, fashion.proba, pc.TopSet(m))
+    assert answer["series"][0]["smooth_error"] == pytest.approx(expected, abs=1e-12)
+    assert answer["question"] == (
+        f"is it among the {m} most likely?" if m > 1 else "is the most likely class right?"
+    )
+
+
+def test_costs_are_those_of_an_audit(client_of, fashion, calibrator):
+    losses = {"tagging": np.vstack([1 - np.eye(10), np.full(10, 0.3)])}
+    told = (
+        client_of(make_explorer(fashion, title="", losses=losses, calibrator=calibrator))
+        .get("/api/sample")
+        .json()
+    )
+    options = {"calibrator": calibrator, "notions": [], "auditors": {}, "class_names": fashion.class_names}
+    audit = pc.audit(fashion.labels, fashion.proba, losses=losses, **options)
+    (cost,) = told["costs"]
+    assert cost["name"] == "tagging"
+    assert f"promised to cost {audit.costs[0].promised.value:.3g} per row" in cost["words"][0]
+    assert "After the calibrator" in cost["words"][-1]
+    assert len(cost["rows"][0]) == len(told["action_columns"])
 
 
 def test_weights_count():
@@ -147,6 +174,11 @@ def test_names_and_groups_are_sent_as_they_are(client_of):
         '{"classes": [0.5], "rows": "all"}',
         '{"classes": [1], "rows": "some"}',
         '{"classes": [1], "rows": ["all"]}',
+        '{"classes": [1], "rows": "all", "top": 2}',
+        '{"classes": [], "rows": "all", "top": 4}',
+        '{"classes": [], "rows": "all", "top": [2]}',
+        '{"classes": [], "rows": "all", "top": true}',
+        '{"classes": [], "rows": "all", "more": 1}',
     ],
 )
 @pytest.mark.parametrize("path", ["/api/question", "/api/floor"])
@@ -165,7 +197,25 @@ def test_few_rows_are_not_searched(client_of):
     explorer = make_explorer(pc.Sample(np.array([[0.2, 0.8]]), np.array([1])), title="")
     explorer.search.start()
     client = client_of(explorer)
-    assert client.get("/api/worst").json() == {"state": "too few rows", "found": []}
+    assert client.get("/api/worst").json() == {"state": "too few rows", "found": [], "chart": None}
     assert client.get("/api/sample").json()["n_unseen"] is None
     assert client.post("/api/question", json={"classes": [1], "rows": "unseen"}).status_code == 400
     assert ask(client, [1])["series"][0]["smooth_error"] == pytest.approx(0.2)
+
+
+def test_questions_are_put_to_the_rows_of_a_slice():
+    data = pc.datasets.make_slices(900, random_state=0)
+    explorer = make_explorer(data, title="", slice_by=("device",))
+    assert [one["name"] for one in describe(explorer)["slices"]] == list(explorer.slices)
+    inside = explorer.slices["device is tablet"]
+    asked = explorer.check({"classes": [0, 1], "rows": "all", "slice": "device is tablet"})
+    found = answer(explorer, asked)
+    assert found["n_rows"] == inside.sum()
+    direct = pc.smooth_calibration_error(data.labels[inside], data.proba[inside], subset=[0, 1])
+    assert found["series"][0]["smooth_error"] == pytest.approx(direct)
+    assert inside[[one["row"] for one in found["examples"]]].all()
+    cells = {row["name"]: row["cells"] for row in explorer.heat["rows"]}["device is tablet"]
+    confidence = pc.smooth_calibration_error(data.labels[inside], data.proba[inside])
+    assert cells[0]["error"] == pytest.approx(confidence)
+    with pytest.raises(ValueError, match="there is no slice 'device is fridge'"):
+        explorer.check({"classes": [], "rows": "all", "slice": "device is fridge"})

@@ -88,7 +88,7 @@ def test_every_answer_has_a_strict_policy(client, path):
 
 def test_the_page_asks_for_nothing_foreign_and_holds_no_script(client):
     page = client.get("/").text
-    assert re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL) == ["", "", ""]
+    assert re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL) == ["", "", "", ""]
     assert all(
         address.startswith(("/assets/", "#")) for address in re.findall(r'(?:src|href)="([^"]*)"', page)
     )

@@ -75,3 +75,57 @@ def test_weights_have_length_one_and_losses_decide():
 def test_bad_parameters(actions):
     with pytest.raises(ValueError, match="actions must be an integer, at least 2"):
         Decision(actions)
+
+
+def soft_error(labels, proba, losses, temperature):
+    """The definition, action by action and row by row."""
+    total = np.zeros(losses.shape)
+    for y, v in zip(labels, proba, strict=True):
+        chosen = np.exp(-losses @ v / temperature)
+        total += np.outer(chosen / chosen.sum(), np.eye(v.size)[y] - v) / len(labels)
+    return np.linalg.norm(total, axis=1).sum()
+
+
+@pytest.mark.parametrize("actions", [2, 4])
+def test_soft_actions_are_measured_as_defined(actions):
+    rng = np.random.default_rng(0)
+    proba, labels = rng.dirichlet(np.ones(3), 80), rng.integers(0, 3, 80)
+    estimate = pc.estimate_error(labels, proba, Decision(actions, temperature=0.2))
+    witness = estimate.witness
+    assert estimate.kind == "lower bound"
+    assert np.abs(witness.losses).max() <= 1
+    assert estimate.value == pytest.approx(soft_error(labels, proba, witness.losses, 0.2))
+    assert witness.correlation(pc.Sample(proba, labels)) == pytest.approx(estimate.value)
+    tried = [soft_error(labels, proba, rng.uniform(-1, 1, (actions, 3)), 0.2) for _ in range(100)]
+    assert estimate.value > max(tried) - 1e-9
+
+
+def test_colder_actions_see_more_and_hot_ones_only_the_mean():
+    rng = np.random.default_rng(1)
+    proba, labels = rng.dirichlet(np.ones(3), 200), rng.integers(0, 3, 200)
+    hot, warm, cold = (
+        pc.calibration_error(labels, proba, Decision(temperature=t)) for t in (1000.0, 0.3, 0.05)
+    )
+    mean = np.linalg.norm((np.eye(3)[labels] - proba).mean(axis=0))
+    assert hot == pytest.approx(mean, rel=0.01)
+    assert hot < warm < cold <= pc.calibration_error(labels, proba, Decision()) * 1.05
+
+
+def test_soft_witnesses_are_found_saved_and_exported(tmp_path):
+    fit, fresh = (pc.datasets.load_fashion(part) for part in ("calibration", "evaluation"))
+    auditor = pc.DecisionAuditor(3, temperature=0.1)
+    witness = auditor.find_witness(fit.labels[:3000], fit.proba[:3000])
+    assert pc.certify(witness, fresh.labels, fresh.proba).is_significant
+    witness.save(tmp_path / "w.polycal")
+    proba = fresh.proba[:50].astype(np.float64)
+    np.testing.assert_allclose(pc.load(tmp_path / "w.polycal")(proba), witness(proba))
+    rows = proba
+    for step in witness.to_steps():
+        rows = step(rows)
+    np.testing.assert_allclose(rows, witness.evaluate(proba), atol=1e-12)
+
+
+@pytest.mark.parametrize("temperature", [0, -1, np.nan, "warm"])
+def test_bad_temperatures(temperature):
+    with pytest.raises(ValueError, match="temperature must be a number"):
+        Decision(temperature=temperature)

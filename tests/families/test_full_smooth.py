@@ -156,7 +156,7 @@ def test_bad_parameters_are_named():
     with pytest.raises(ValueError, match="n_floor_draws must be an integer, at least 0; got -1"):
         FullSmooth(n_floor_draws=-1)
     with pytest.raises(ValueError, match="random_state"):
-        FullSmooth(random_state=None)
+        FullSmooth(random_state=-1)
 
 
 def test_without_the_library_the_fix_is_told(monkeypatch):

@@ -135,7 +135,7 @@ def test_real_predictions():
         (lambda: LearnerAuditor("ridge"), TypeError, "estimator must be"),
         (lambda: LearnerAuditor(Ridge(), min_rows=0), ValueError, "min_rows"),
         (lambda: LearnerAuditor(Ridge(), holdout=1.0), ValueError, "holdout"),
-        (lambda: LearnerAuditor(Ridge(), random_state=None), ValueError, "random_state"),
+        (lambda: LearnerAuditor(Ridge(), random_state=-1), ValueError, "random_state"),
     ],
 )
 def test_bad_parameters_are_refused(make, error, message):

@@ -6,7 +6,14 @@ import polycal as pc
 
 def test_a_notion_is_required():
     with pytest.raises(TypeError, match="notion must be a notion"):
-        pc.calibration_error([0, 1], [0.2, 0.7], "confidence")
+        pc.calibration_error([0, 1], [0.2, 0.7], 15)
+    with pytest.raises(ValueError, match="notion 'trust' is not one of confidence, top-label"):
+        pc.calibration_error([0, 1], [0.2, 0.7], "trust")
+
+
+def test_a_name_stands_for_its_notion():
+    data = [0, 1, 1], [0.2, 0.7, 0.6]
+    assert pc.calibration_error(*data, "confidence") == pc.calibration_error(*data, pc.Confidence())
 
 
 def test_the_estimate_says_what_it_is():

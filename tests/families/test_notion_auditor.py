@@ -14,7 +14,8 @@ def test_the_witness_is_that_of_the_notion():
 
 def test_a_notion_is_required():
     with pytest.raises(TypeError, match="notion must be a notion"):
-        pc.NotionAuditor("confidence")
+        pc.NotionAuditor(15)
+    assert pc.NotionAuditor("confidence") == pc.NotionAuditor(pc.Confidence())
 
 
 def test_notions_without_witness_are_refused():

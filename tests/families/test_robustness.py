@@ -91,6 +91,6 @@ def test_steeper_families_change_more_and_shapes_must_agree():
     assert largest_change(pc.Sigmoid(4), proba, other) == pytest.approx(9 * 0.2)
     assert largest_change(pc.LowDegree(4), proba, other) == pytest.approx(5 * 0.2)
     with pytest.raises(TypeError, match="notion must be a notion"):
-        largest_change("sigmoid", proba, other)
+        largest_change(4, proba, other)
     with pytest.raises(ValueError, match="they must be equal"):
         largest_change(pc.Sigmoid(4), proba, [[0.5, 0.5], [0.5, 0.5]])

@@ -149,7 +149,7 @@ def test_the_same_seed_gives_the_same_witness():
         (lambda: DecisionAuditor(1), "actions must be an integer, at least 2"),
         (lambda: ProjectionAuditor(n_starts=-1), "n_starts must be an integer, at least 0"),
         (lambda: SigmoidAuditor(n_starts=1.5), "n_starts must be an integer"),
-        (lambda: DecisionAuditor(random_state=None), "random_state must be an integer"),
+        (lambda: DecisionAuditor(random_state="x"), "random_state must be an integer"),
     ],
 )
 def test_bad_parameters(make, message):

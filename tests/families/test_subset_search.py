@@ -4,7 +4,7 @@ from tests import reference_subset
 
 from polycal._threads import thread_budget
 from polycal._validation import check_sample
-from polycal.families import subset
+from polycal.families import _subset_climb
 from polycal.families.subset import enumerate_subsets, search_part, search_subsets
 from polycal.measures.smooth import smooth_error
 from polycal.sample import ask_subset
@@ -103,7 +103,7 @@ def test_a_weight_of_2_is_the_row_twice():
 
 def test_a_large_sample_is_searched_in_part_and_valued_whole(monkeypatch):
     sample = case(10, n_classes=20, n_rows=2000)
-    monkeypatch.setattr(subset, "_MAX_CELLS", 20 * 1500)
+    monkeypatch.setattr(_subset_climb, "_MAX_CELLS", 20 * 1500)
     part = search_part(sample, seed=0)
     assert part.n_samples == 1500
     found = search_subsets(sample)

@@ -110,7 +110,7 @@ def test_the_cat_and_dog_example_is_caught_only_by_its_subset():
         ({"notion": 3}, TypeError, "notion must be a notion such as"),
         ({"n_draws": 0}, ValueError, "n_draws must be an integer, at least 1"),
         ({"alpha": 0}, ValueError, "alpha must be a number"),
-        ({"random_state": None}, ValueError, "random_state must be an integer"),
+        ({"random_state": "x"}, ValueError, "random_state must be an integer"),
     ],
 )
 def test_bad_input(bad, error, message):

@@ -318,8 +318,8 @@ def test_rows_are_counted_before_they_are_read(tmp_path, suffix):
 
 
 def test_counting_rows_reads_no_probabilities(tmp_path, monkeypatch):
-    proba = np.full((1000, 2), 0.5)
-    for suffix in (".npz", ".npy", ".parquet"):
+    for share, suffix in ((0.3, ".npz"), (0.4, ".npy"), (0.5, ".parquet")):
+        proba = np.tile((share, 1 - share), (1000, 1))
         pc.io.write_predictions(tmp_path / f"a{suffix}", np.zeros(1000, int), proba)
     files = open_predictions(tmp_path)
 

@@ -85,7 +85,6 @@ def test_labels_are_names_or_else_positions(tmp_path, columns, labels, expected,
         (HEADER + "0.5,nan,cat\n", r"y_proba\[0\] holds a NaN"),
         (HEADER + "1e300,1e300,cat\n", r"y_proba\[0\] does not sum to 1"),
         (HEADER + "0.5,0.6,cat\n", r"y_proba\[0\] does not sum to 1; its sum is 1.1"),
-        ("cat,label\n0.5,cat\n", r"y_proba has 1 column"),
         (
             "id,cat,dog,label\nx7,0.5,0.5,cat\n",
             "column 'id' is 'x7', .* taken for a class: .* drop other columns",

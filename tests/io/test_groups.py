@@ -5,7 +5,7 @@ import sys
 import pytest
 import yaml
 
-from polycal.io import groups as groups_module
+from polycal.io import mappings as mappings_module
 from polycal.io import read_groups
 
 GROUPS = {"animal": ["cat", "dog"], "first": [0, 1], "été": ["no"]}
@@ -112,8 +112,8 @@ def test_a_billion_laughs_are_neither_expanded_nor_printed(tmp_path):
 
 
 def test_size_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(groups_module, "MAX_GROUPS_BYTES", 10)
-    with pytest.raises(ValueError, match="has 18 bytes; groups may take up to 10"):
+    monkeypatch.setattr(mappings_module, "MAX_BYTES", 10)
+    with pytest.raises(ValueError, match="has 18 bytes; it may have up to 10"):
         read_groups(write(tmp_path, "animal: [cat, dog]"))
 
 

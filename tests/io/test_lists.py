@@ -110,10 +110,10 @@ def test_the_number_of_classes_may_be_given(tmp_path):
     ("columns", "message"),
     [
         ({"proba": [[0.6], [0.9]]}, "row 0 lists 2 classes but 1 probabilities"),
-        ({"proba": [[0.6, 0.3], [None]]}, "rows from 0: row 1, column 'proba' holds a null"),
+        ({"proba": [[0.6, 0.3], [None]]}, "row 1, column 'proba' holds a null"),
         ({"proba": [None, [0.9]]}, "row 0, column 'proba' holds a null"),
         ({"classes": [[0, None], [1]]}, "row 0, column 'classes' holds a null"),
-        ({"proba": [[0.6, 0.9], [0.9]]}, r"rows from 0: y_proba\[0\] sums to 1\.5"),
+        ({"proba": [[0.6, 0.9], [0.9]]}, r"y_proba\[0\] sums to 1\.5"),
         ({"classes": [[2, 2], [1]]}, r"y_proba\[0\] lists class 2 twice"),
         ({"classes": [["a", "b"], ["a"]]}, "class indices"),
         ({"classes": [0, 1]}, "not lists"),

@@ -10,8 +10,11 @@ import zipfile
 import numpy as np
 import pytest
 
+from polycal import CalibrationWarning
 from polycal.io import read_predictions, read_probabilities, write_predictions
+from polycal.io.layout import Layout
 from polycal.io.npz import NpzReader
+from polycal.io.predictions import read_with_roles
 from polycal.storage.archive import open_npy
 
 PROBA = np.array([[0.25, 0.75], [0.5, 0.5], [1.0, 0.0]])
@@ -48,7 +51,7 @@ def test_arrays_by_their_names(tmp_path):
     path = save(
         tmp_path / "a.npz", sample_weight=weight, class_names=np.array(["no", "yes"]), features=np.ones(9)
     )
-    sample = read_predictions(path)
+    sample = read_predictions(path, drop=["features"])
     np.testing.assert_array_equal(sample.proba, PROBA)
     np.testing.assert_array_equal(sample.labels, LABELS)
     np.testing.assert_array_equal(sample.sample_weight, weight)
@@ -74,14 +77,16 @@ def test_arrays_with_other_names_are_not_decompressed(tmp_path):
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("notes.txt", "not an array")
         archive.writestr("features.npy", pickle.dumps([1]))
-    assert read_predictions(path).n_samples == 3
+    with pytest.warns(CalibrationWarning, match=r"arrays not used: 'notes.txt', 'features'"):
+        assert read_predictions(path).n_samples == 3
+    assert read_predictions(path, drop=["notes.txt", "feat*"]).n_samples == 3
 
 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
         ({"logits": PROBA}, "both 'proba' and 'logits'"),
-        ({"weight": np.ones(3), "sample_weight": np.ones(3)}, "both 'weight' and 'sample_weight'"),
+        ({"weight": np.ones(3), "sample_weight": np.ones(3)}, "both 'weight' and 'sample_weight'; keep one"),
         ({"class_names": np.array([1, 2])}, "class_names must be one text per class"),
         ({"class_names": np.array([["a", "b"]])}, "class_names must be one text per class"),
         ({"weight": np.ones(2)}, "sample_weight has 2 entries"),
@@ -99,9 +104,21 @@ def test_wrong_arrays(tmp_path, arrays, message):
 
 
 def test_neither_proba_nor_logits(tmp_path):
-    np.savez(tmp_path / "a.npz", predictions=PROBA)
+    np.savez(tmp_path / "a.npz", outputs=PROBA)
     with pytest.raises(ValueError, match="neither 'proba' nor 'logits'"):
         read_predictions(tmp_path / "a.npz")
+
+
+def test_arrays_with_the_names_that_others_use_are_taken_and_told(tmp_path):
+    np.savez(tmp_path / "a.npz", probs=PROBA, y=np.zeros(len(PROBA), int), fold=np.zeros(len(PROBA)))
+    with pytest.warns(CalibrationWarning, match="^arrays not used: 'fold'"):
+        sample, roles = read_with_roles(tmp_path / "a.npz", "all", Layout())
+    np.testing.assert_array_equal(sample.proba, PROBA)
+    assert str(roles).startswith("arrays taken for predictions and labels: 'probs', 'y' (if that is wrong")
+    # Our own names go first, and what is named needs no telling.
+    np.savez(tmp_path / "b.npz", proba=PROBA, probs=PROBA, labels=np.zeros(len(PROBA), int))
+    _, roles = read_with_roles(tmp_path / "b.npz", "all", Layout(drop=["probs"]))
+    assert str(roles) == ""
 
 
 # Hostile files

@@ -38,3 +38,9 @@ def test_the_bundle_draws_and_is_made_once():
     assert "window.vegaEmbed" in bundle
     assert assets.vega_bundle() is bundle
     assert len(bundle) < 1_200_000
+
+
+def test_a_missing_extra_is_one_line(monkeypatch):
+    monkeypatch.setattr(assets, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install 'polycal\[report\]'"):
+        assets.check_pages()

@@ -1,7 +1,7 @@
 import pytest
 
 import polycal as pc
-from polycal.report.summary import percents, points, question_words, range_words, summarise
+from polycal.report.summary import percents, points, range_words, summarise
 
 
 def test_the_states(proven, silent, few):
@@ -86,10 +86,3 @@ def test_numbers():
     assert percents(0.501, 0.509) == ["50.1%", "50.9%"]
     assert points(0.0234) == "2.3 percentage points"
     assert points(-0.1) == "0 percentage points"
-
-
-def test_long_questions_stay_short():
-    finding = {"question": "is it one of many?", "subset": list(range(20))}
-    assert question_words(finding) == "is it one of many?"
-    assert question_words(finding | {"subset": ["a", "b", "c"]}) == "is it a, b or c?"
-    assert question_words({"question": "is it a?", "subset": ["a"]}) == "is it a?"

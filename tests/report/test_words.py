@@ -17,7 +17,7 @@ FINDING = {
     "detectable": 0.01,
     "reading": READING,
 }
-AUDIT = {"n_samples": 100, "n_judge": 50, "alpha": 0.05, "findings": [FINDING], "groups": []}
+AUDIT = {"n_samples": 100, "n_judge": 50, "alpha": 0.05, "findings": [FINDING], "groups": [], "slices": []}
 
 
 def test_a_proven_finding_is_stated_with_its_bound():

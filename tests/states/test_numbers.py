@@ -150,7 +150,7 @@ def test_mixture_of_bets_is_valid_and_not_too_wide():
 
 
 def test_many_rows_are_judged_by_the_mixture(monkeypatch):
-    monkeypatch.setattr("polycal.states.certificate._MOST_PLAYED", 100)
+    monkeypatch.setattr("polycal.states.certificate.MOST_PLAYED", 100)
     fresh = pc.datasets.load_fashion("evaluation")
     witness = pc.estimate_error(fresh.labels, fresh.proba, pc.Confidence(smooth=True)).witness
     mixed = CertificateState(witness).update(fresh.labels, fresh.proba).finish()

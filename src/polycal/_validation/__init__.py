@@ -22,7 +22,10 @@ from polycal._validation.classes import (
     check_subset,
     class_set,
 )
-from polycal._validation.containers import column_names, to_numpy
+from polycal._validation.containers import column_names, like_frame, to_numpy
+from polycal._validation.features import check_column_names, check_features, check_masks
+from polycal._validation.losses import LossTable, check_loss, check_losses, named_losses
+from polycal._validation.monitored import check_columns, find_labelled
 from polycal._validation.options import (
     CalibrationWarning,
     check_auditor,
@@ -42,18 +45,26 @@ from polycal._validation.options import (
     check_some,
     check_statistic,
     check_witness,
+    keep_seed,
+    with_names,
 )
+from polycal._validation.taxonomy import MAX_DEPTH, nested_paths, taxonomy_nodes
 
 __all__ = [
+    "MAX_DEPTH",
     "CalibrationWarning",
+    "LossTable",
     "agree_names",
     "check_auditor",
     "check_auditors",
     "check_choice",
     "check_chunk",
+    "check_column_names",
+    "check_columns",
     "check_distinct",
     "check_estimator",
     "check_examples",
+    "check_features",
     "check_function",
     "check_groups",
     "check_integer",
@@ -62,6 +73,9 @@ __all__ = [
     "check_labels",
     "check_length",
     "check_level",
+    "check_loss",
+    "check_losses",
+    "check_masks",
     "check_notion",
     "check_notions",
     "check_positive",
@@ -78,5 +92,12 @@ __all__ = [
     "check_witness",
     "class_set",
     "column_names",
+    "find_labelled",
+    "keep_seed",
+    "like_frame",
+    "named_losses",
+    "nested_paths",
+    "taxonomy_nodes",
     "to_numpy",
+    "with_names",
 ]

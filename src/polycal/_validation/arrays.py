@@ -6,17 +6,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polycal._text import advice
 from polycal._typing import Bools, Float64s, Floats
 from polycal._validation.classes import check_labels, refuse_rows, resolve_class_names
 from polycal._validation.containers import column_names, to_numpy
+from polycal._validation.features import check_features
 from polycal._validation.lists import REMAINDERS, check_listed, is_sparse
+from polycal._validation.mistakes import check_order, hint_at_one, unless_swapped
 from polycal._validation.options import check_choice, check_real
 from polycal.listed import ListedSample
 from polycal.sample import Remainder, Sample, drift_allowed, exact_row_sums, row_blocks, row_sums
 
-_LOGITS = "If these are logits, pass from_logits=True."
 # Squares of larger weights, and sums of these, would overflow.
 _MOST_WEIGHT = 1e100
+
+
+def _logits() -> str:
+    return "If these are logits, " + advice("pass from_logits=True.", "use --from-logits.")
 
 
 def check_sample(
@@ -26,19 +32,29 @@ def check_sample(
     sample_weight: Any = None,
     class_names: Any = None,
     from_logits: bool = False,
+    normalize: bool = False,
     remainder: Remainder | None = None,
+    name: str = "y_true",
+    features: Any = None,
+    feature_names: Any = None,
 ) -> Sample:
-    """Validate labels, predictions and weights together.
+    """Validate labels, predictions, weights and features together; ``name`` is what the labels are called.
 
     A SciPy sparse matrix becomes a `ListedSample`; without ``remainder`` it is refused, for what needs all classes.
     """
-    sample = _check_predictions(y_proba, class_names, remainder, from_logits=from_logits)
-    labels = check_labels(y_true, sample.n_classes, sample.class_names)
-    check_length("y_true", labels, "y_proba", sample.proba.shape[0])
+    check_order(y_proba, {name: y_true, "sample_weight": sample_weight})
+    if normalize:
+        y_proba = normalized(y_proba)
+    with unless_swapped(y_true, y_proba, name):
+        sample = _check_predictions(y_proba, class_names, remainder, from_logits=from_logits)
+        labels = check_labels(y_true, sample.n_classes, sample.class_names, name)
+    check_length(name, labels, "y_proba", sample.proba.shape[0])
     weight = None if sample_weight is None else check_weight(sample_weight)
     if weight is not None:
         check_length("sample_weight", weight, "y_proba", sample.proba.shape[0])
-    sample = replace(sample, labels=labels, sample_weight=weight)
+    table = None if features is None else check_features(features, sample.proba.shape[0], feature_names)
+    sample = replace(sample, labels=labels, sample_weight=weight, features=table)
+    hint_at_one(sample, name)
     return sample.closed() if isinstance(sample, ListedSample) and remainder == "class" else sample
 
 
@@ -49,7 +65,9 @@ def check_chunk(
     sample_weight: Any = None,
     class_names: Any = None,
     from_logits: bool = False,
+    normalize: bool = False,
     remainder: Remainder | None = None,
+    features: Any = None,
 ) -> Sample | None:
     """Validate a chunk of rows; None if it has none. All weights of a chunk may be 0."""
     rows = y_proba if is_sparse(y_proba) else to_numpy(y_proba, "y_proba")
@@ -66,7 +84,9 @@ def check_chunk(
         sample_weight=weight,
         class_names=class_names,
         from_logits=from_logits,
+        normalize=normalize,
         remainder=remainder,
+        features=features,
     )
     return replace(sample, sample_weight=np.zeros(sample.n_samples)) if weightless else sample
 
@@ -94,9 +114,16 @@ def _check_predictions(
 
 
 def check_proba(
-    y_proba: Any, *, class_names: Any = None, from_logits: bool = False, name: str = "y_proba"
+    y_proba: Any,
+    *,
+    class_names: Any = None,
+    from_logits: bool = False,
+    normalize: bool = False,
+    name: str = "y_proba",
 ) -> tuple[Floats, tuple[str, ...] | None]:
     """Validate predictions: ``(n, k)`` probabilities (or logits, when said so), and the class names."""
+    if normalize:
+        y_proba = normalized(y_proba, name)
     array = _as_floats(to_numpy(y_proba, name), name)
     if array.ndim == 1:
         proba = _two_columns(array, name, from_logits=from_logits)
@@ -114,7 +141,7 @@ def _as_floats(array: NDArray[Any], name: str) -> Floats:
     if array.ndim == 2 and array.shape[1] < 2:
         raise ValueError(
             f"{name} has {array.shape[1]} column(s); give one column per class, or for two classes a "
-            f"one-dimensional array of the probabilities of class 1 ({name}.ravel())."
+            f"one-dimensional array of the probabilities of class 1{advice(f' ({name}.ravel())', '')}."
         )
     if array.dtype == object:
         array = _object_to_float(array, name)
@@ -135,7 +162,7 @@ def _two_columns(array: Floats, name: str, *, from_logits: bool) -> Floats:
     """Class 1's probabilities (or log-odds) as two columns, which sum to 1 by construction."""
     if from_logits:
         return _softmax(np.column_stack([np.zeros_like(array), array]), name)
-    refuse_rows(name, array, ~((array >= 0) & (array <= 1)), "is not a probability:", _LOGITS)
+    refuse_rows(name, array, ~((array >= 0) & (array <= 1)), "is not a probability:", _logits())
     out = np.empty((array.size, 2), dtype=np.promote_types(array.dtype, np.float32))
     out[:, 1] = array
     np.subtract(1, out[:, 1], out=out[:, 0])
@@ -164,6 +191,23 @@ def _check_rows(array: Floats, name: str) -> Floats:
     return out
 
 
+def normalized(y_proba: Any, name: str = "y_proba") -> Floats:
+    """Probabilities that were rounded, each row divided by its sum, which rounding leaves near 1."""
+    array = _as_floats(to_numpy(y_proba, name), name).astype(np.float64)
+    if array.ndim == 1:
+        return array
+    total = row_sums(array)
+    moved = _rounding(array.shape[1])
+    refuse_rows(
+        name,
+        total,
+        ~(np.abs(total - 1.0) <= moved + 1e-9),
+        "is not a rounded row of probabilities; its sum is",
+        f"Rounding to one decimal leaves sums from {1 - moved:g} to {1 + moved:g}. {_logits()}",
+    )
+    return array / total[:, None]
+
+
 def _row_totals(block: Floats, name: str, start: int, eps: float) -> Float64s:
     """Row sums of a block that passes; a row with a (tiny) negative gets sum 2, to be renormalised."""
     total = row_sums(block)
@@ -178,13 +222,29 @@ def _row_totals(block: Floats, name: str, start: int, eps: float) -> Float64s:
     low = None
     if block.min() < 0:
         low = block.min(axis=1)
-        refuse_rows(name, low, low < -eps, "holds a negative probability:", _LOGITS, start)
-    allowed = f"Rows of {block.dtype} may be off by {eps**0.5:.2g}: divide by the row sums. "
+        refuse_rows(name, low, low < -eps, "holds a negative probability:", _logits(), start)
     off = np.abs(total - 1.0) > eps**0.5
     if off.any():
         off[off] = _is_off(block[off], total[off])
-    refuse_rows(name, total, off, "does not sum to 1; its sum is", allowed + _LOGITS, start)
+    if off.any():
+        fix = _sum_advice(total[off][0], block.shape[1])
+        allowed = f"Rows of {block.dtype} may be off by {eps**0.5:.2g}"
+        refuse_rows(name, total, off, "does not sum to 1; its sum is", f"{allowed}: {fix} {_logits()}", start)
     return total if low is None else np.where(low < 0, 2.0, total)
+
+
+def _rounding(n_classes: int) -> float:
+    """How far rounding to one decimal can move the sum of a row; half of it at most is believed."""
+    return min(0.05 * n_classes, 0.5)
+
+
+def _sum_advice(total: float, n_classes: int) -> str:
+    """What to do about a row with this sum: dividing by it mends rounding, and hides a column that is no class."""
+    if abs(total - 1.0) <= _rounding(n_classes):
+        return advice("divide rounded rows by their sums.", "if they were rounded, use --normalize.")
+    if abs(total - 100.0) <= 100 * _rounding(n_classes):
+        return "if these are percentages, divide them by 100."
+    return "that is more than rounding does; is every column a class?"
 
 
 def _is_off(rows: Floats, total: Float64s) -> Bools:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polycal._text import check_text
+from polycal._text import advice, check_text
 from polycal._typing import Ints
 from polycal._validation.containers import to_numpy
 from polycal._validation.options import is_whole
@@ -49,9 +49,16 @@ def _integer_labels(array: NDArray[Any], n_classes: int, name: str) -> Ints:
         array,
         (array < 0) | (array >= n_classes),
         f"is outside 0..{n_classes - 1}:",
-        "Labels are column positions of y_proba, counted from 0.",
+        "Labels are column positions of y_proba, counted from 0." + _from_one(array, n_classes),
     )
     return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def _from_one(array: NDArray[Any], n_classes: int) -> str:
+    """A hint, if all labels would fit one lower."""
+    if array.size and array.min() == 1 and array.max() == n_classes:
+        return " They look counted from 1: " + advice("subtract 1.", "subtract 1, or give names.")
+    return ""
 
 
 def _named_labels(
@@ -66,15 +73,18 @@ def _named_labels(
         raise ValueError(f"{name}[{missing[0]}] is missing. Drop that row or give it a label.")
     if class_names is None:
         raise ValueError(
-            f"{name} holds names such as {values[0]!r} but the classes have none; pass class_names in the column "
-            "order of y_proba, or a data frame with named columns."
+            f"{name} holds names such as {values[0]!r} but the classes have none; "
+            + advice(
+                "pass class_names in the column order of y_proba, or a data frame with named columns.",
+                "name them by --classes, in the order of the columns.",
+            )
         )
     position = {class_name: i for i, class_name in enumerate(class_names)}
     indices = [position.get(_text(v), -1) for v in values]
     if min(indices) < 0:
         row = indices.index(-1)
         raise ValueError(
-            f"{name}[{row}] is {values[row]!r}, which is not one of the class names ({_some(class_names)})."
+            f"{name}[{row}] is {values[row]!r}, which is not one of the class names ({some_names(class_names)})."
         )
     return np.asarray(indices, dtype=np.int64)
 
@@ -121,21 +131,24 @@ def class_set(subset: Any, n_classes: int, class_names: tuple[str, ...] | None, 
     members = list(subset)
     if not members:
         raise ValueError(f"{name} is empty; name at least one class.")
-    indices = [_class_index(member, n_classes, class_names, name) for member in members]
+    indices = [class_index(member, n_classes, class_names, name) for member in members]
     if len(set(indices)) < len(indices):
-        twice = members[indices.index(_repeated(indices))]
+        twice = members[indices.index(first_repeated(indices))]
         raise ValueError(f"{name} names class {twice!r} more than once; list each class once.")
     return np.sort(np.asarray(indices, dtype=np.int64))
 
 
-def _class_index(member: Any, n_classes: int, class_names: tuple[str, ...] | None, name: str) -> int:
+def class_index(member: Any, n_classes: int, class_names: tuple[str, ...] | None, name: str) -> int:
     """One class, by index or name."""
     if isinstance(member, str):
         if class_names is None:
-            raise ValueError(f"{name} holds the name {member!r} but the classes have none; pass class_names.")
+            raise ValueError(
+                f"{name} holds the name {member!r} but the classes have none; "
+                + advice("pass class_names.", "name them by --classes.")
+            )
         if member not in class_names:
             raise ValueError(
-                f"{name} holds {member!r}, which is not one of the class names ({_some(class_names)})."
+                f"{name} holds {member!r}, which is not one of the class names ({some_names(class_names)})."
             )
         return class_names.index(member)
     if not is_whole(member):
@@ -170,7 +183,7 @@ def check_distinct(names: tuple[str, ...], n_classes: int) -> tuple[str, ...]:
             f"class_names has {len(names)} names but y_proba has {n_classes} columns; give one per class."
         )
     if len(set(names)) < n_classes:
-        raise ValueError(f"class_names holds {_repeated(names)!r} twice; names must be distinct.")
+        raise ValueError(f"class_names holds {first_repeated(names)!r} twice; names must be distinct.")
     for name in names:
         check_text(name, "class name")
     return names
@@ -194,7 +207,7 @@ def agree_names(before: tuple[str, ...], now: tuple[str, ...] | None) -> None:
     )
 
 
-def _repeated(values: Sequence[Any]) -> Any:
+def first_repeated(values: Sequence[Any]) -> Any:
     """The first value that is there more than once."""
     counts = Counter(values)
     return next(value for value in values if counts[value] > 1)
@@ -205,7 +218,7 @@ def _text(name: Any) -> str:
     return name.decode() if isinstance(name, bytes) else str(name)
 
 
-def _some(names: tuple[str, ...]) -> str:
+def some_names(names: tuple[str, ...]) -> str:
     """The first few names."""
     return ", ".join(map(repr, names[:4])) + (", ..." if len(names) > 4 else "")
 

@@ -1,9 +1,12 @@
 """Foreign containers (pandas, polars, PyArrow, torch, lists) to NumPy, without importing them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from polycal._typing import Floats
 
 
 def to_numpy(data: Any, name: str) -> NDArray[Any]:
@@ -36,6 +39,13 @@ def column_names(data: Any) -> list[Any] | None:
     return list(data.columns) if hasattr(data, "columns") else None
 
 
+def row_index(data: Any) -> Any:
+    """The index of a pandas series or data frame; None for anything else."""
+    return (
+        data.index if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "index") else None
+    )
+
+
 def _from_torch(tensor: Any, name: str) -> NDArray[Any]:
     """A CPU tensor as an array; half-precision brain floats have no NumPy type and become float32."""
     if tensor.device.type != "cpu":
@@ -56,3 +66,16 @@ def _from_dataframe_library(data: Any) -> NDArray[Any]:
     if type(native).__module__.startswith("pyarrow") and not hasattr(native, "column_names"):
         return np.asarray(native.to_numpy(zero_copy_only=False))
     return np.asarray(nw.from_native(native, allow_series=True, eager_only=True).to_numpy())
+
+
+def like_frame(frame: Any, values: Floats, columns: Sequence[Any]) -> Any:
+    """``values`` as a frame of the same library as ``frame``, and with the same index where there is one."""
+    import narwhals as nw  # noqa: PLC0415 - NumPy users should not pay for it
+
+    library = nw.from_native(frame, eager_only=True).implementation
+    names = [str(column) for column in columns]
+    made = nw.from_numpy(values, schema=names, backend=library).to_native()
+    if library.is_pandas_like():
+        made.index = frame.index
+        made.columns = list(columns)
+    return made

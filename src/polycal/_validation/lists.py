@@ -36,9 +36,9 @@ def check_listed(y_proba: Any, remainder: Remainder) -> ListedSample:
     return ListedSample(proba, np.zeros(n_rows, dtype=np.int64), rest=rest, remainder=remainder)
 
 
-def check_landmarks(lists: Any) -> Any:
-    """Validate lists to which others are compared; returns them as a CSR array."""
-    checked, n_classes = check_lists(lists, "landmarks")
+def check_entries(lists: Any, name: str) -> Any:
+    """Validate lists without labels; returns them as a CSR array."""
+    checked, n_classes = check_lists(lists, name)
     return csr(checked.indptr, checked.indices, checked.values, n_classes)
 
 

@@ -1,14 +1,28 @@
 """The gate for options: numbers, words, and objects of the library such as kernels and notions."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+_MOST_SEED = 2**31
+
 
 class CalibrationWarning(UserWarning):
-    """A result that is right but easily misread."""
+    """A result that is right but easily misread.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", pc.CalibrationWarning)  # what is easily misread is an error now
+    ...     pc.brier_score(made.labels, made.proba) > 0.5
+    True
+    """
 
 
 def check_integer(value: Any, name: str, *, minimum: int, maximum: int | None = None) -> int:
@@ -43,14 +57,29 @@ def _is_number(value: Any) -> bool:
     return type(value) is not bool and isinstance(value, Real)
 
 
-def check_level(alpha: Any, *, high: float = 1.0 - 1e-12) -> float:
+def check_level(alpha: Any, *, high: float = 1.0 - 1e-12, name: str = "alpha") -> float:
     """Validate an error probability: more than 0, less than 1."""
-    return check_real(alpha, "alpha", low=1e-12, high=high)
+    return check_real(alpha, name, low=1e-12, high=high)
 
 
 def check_seed(random_state: Any) -> int:
-    """Validate a seed: the same one gives the same result."""
-    return check_integer(random_state, "random_state", minimum=0)
+    """Validate a seed: the same one gives the same result. None is a new one; a generator draws one."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(_MOST_SEED))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(_MOST_SEED))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(_MOST_SEED))
+    if not is_whole(random_state) or int(random_state) < 0:
+        raise ValueError(
+            f"random_state must be an integer, at least 0, or a NumPy Generator, or None; got {random_state!r}."
+        )
+    return int(random_state)
+
+
+def keep_seed(holder: Any) -> None:
+    """Settle the random state of an object, which may be frozen: asked twice, it does the same."""
+    object.__setattr__(holder, "random_state", check_seed(holder.random_state))
 
 
 def check_jobs(n_jobs: Any) -> int:
@@ -94,13 +123,16 @@ def check_witness(witness: Any) -> Any:
 
 
 def check_notion(notion: Any, name: str = "notion") -> Any:
-    """Validate a notion."""
-    return _check_object(notion, name, "a notion such as polycal.Confidence()", "estimate")
+    """Validate a notion, which may be given by its name."""
+    notion = _by_name(notion, "parse_notion")
+    return _check_object(notion, name, "a notion such as polycal.Confidence(), or its name", "estimate")
 
 
 def check_notions(notions: Any) -> tuple[Any, ...]:
-    """Validate several notions."""
-    if not isinstance(notions, Iterable) or isinstance(notions, str | Mapping):
+    """Validate several notions, or one."""
+    if isinstance(notions, str) or hasattr(notions, "estimate"):
+        notions = [notions]
+    if not isinstance(notions, Iterable) or isinstance(notions, Mapping):
         raise TypeError(f"notions must be a list of notions such as [polycal.Confidence()]; got {notions!r}.")
     return tuple(check_notion(notion, f"notions[{i}]") for i, notion in enumerate(notions))
 
@@ -109,24 +141,48 @@ def check_statistic(notion: Any, times: int = 1) -> Callable[[Any], float]:
     """Validate a notion, or any function of a sample; returns a function of a sample to float, called `times` times."""
     if callable(notion) and not hasattr(notion, "estimate"):
         return lambda sample: float(notion(sample))
-    words = "a notion such as polycal.Confidence(), or a function of a Sample"
+    words = "a notion such as polycal.Confidence(), its name, or a function of a Sample"
+    notion = _by_name(notion, "parse_notion")
     _check_object(notion, "notion", words, "estimate")
     repeated = notion.repeated(times) if hasattr(notion, "repeated") else notion
     return lambda sample: float(repeated.estimate(sample).value)
 
 
-def check_auditor(auditor: Any, name: str = "auditor") -> Any:
-    """Validate an auditor."""
-    return _check_object(auditor, name, "an auditor such as polycal.SubsetAuditor()", "find", "find_witness")
+def check_auditor(auditor: Any, name: str = "auditor", seed: int = 0) -> Any:
+    """Validate an auditor, which may be given by the name of the notion that it searches, or as "kernel"."""
+    auditor = _by_name(auditor, "parse_auditor", seed)
+    words = "an auditor such as polycal.SubsetAuditor(), or the name of a notion"
+    return _check_object(auditor, name, words, "find", "find_witness")
 
 
-def check_auditors(auditors: Any) -> dict[str, Any]:
-    """Validate auditors by name."""
+def check_auditors(auditors: Any, seed: int = 0) -> dict[str, Any]:
+    """Validate auditors by name; without names of their own they have those of their classes."""
+    if isinstance(auditors, str) or hasattr(auditors, "find_witness"):
+        auditors = [auditors]
+    if isinstance(auditors, Iterable) and not isinstance(auditors, Mapping):
+        auditors = with_names(list(auditors))
     if not isinstance(auditors, Mapping):
         raise TypeError(
             f"auditors must map names to auditors, such as {{'subsets': polycal.SubsetAuditor()}}; got {auditors!r}."
         )
-    return {str(name): check_auditor(auditor, f"auditors[{name!r}]") for name, auditor in auditors.items()}
+    return {
+        str(name): check_auditor(auditor, f"auditors[{name!r}]", seed) for name, auditor in auditors.items()
+    }
+
+
+def with_names(objects: Sequence[Any]) -> dict[str, Any]:
+    """Objects by names: what they were called by, or their class; with their options where two have the same."""
+    short = [one if isinstance(one, str) else type(one).__name__ for one in objects]
+    return {
+        name if short.count(name) == 1 else repr(one): one for name, one in zip(short, objects, strict=True)
+    }
+
+
+def _by_name(value: Any, function: str, *args: Any) -> Any:
+    """What a name stands for. Names are known where the classes are, above the gate."""
+    if not isinstance(value, str):
+        return value
+    return getattr(import_module("polycal.families.defaults"), function)(value, *args)
 
 
 def check_estimator(estimator: Any) -> Any:

@@ -1,4 +1,12 @@
+from .costs import ActionCost as ActionCost
+from .costs import Cost as Cost
+from .costs import Recalibrated as Recalibrated
+from .costs import Swap as Swap
+from .nodes import NodeError as NodeError
+from .parts import Finding as Finding
+from .parts import MeasuredError as MeasuredError
+from .parts import QuestionError as QuestionError
 from .result import Audit as Audit
-from .result import Finding as Finding
-from .result import MeasuredError as MeasuredError
-from .result import QuestionError as QuestionError
+from .slices import NamedSlice as NamedSlice
+from .slices import SliceFinding as SliceFinding
+from .slices import SliceRows as SliceRows

@@ -1,13 +1,13 @@
 """One call that measures a classifier's probabilities, searches for the worst question, and proves what it found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from polycal._threads import thread_budget
-from polycal._typing import Path
+from polycal._typing import Path, Seed
 from polycal._validation import (
     check_auditors,
     check_groups,
@@ -17,42 +17,52 @@ from polycal._validation import (
     check_sample,
     check_seed,
 )
-from polycal.auditing.findings import corrected, half_rows
+from polycal.auditing.findings import corrected, half_rows, path_source, shortened
+from polycal.auditing.naming import named_finding
+from polycal.auditing.nodes import asked_nodes
 from polycal.auditing.passes import calibrated_rows
 from polycal.auditing.questions import rank_name
 from polycal.auditing.result import Audit
 from polycal.auditing.rows import HeldRows, Measured, Plan, Rows
+from polycal.auditing.slicing import NO_SLICES, SlicePlan, asked_slices, column_plan
 from polycal.auditing.source import FileSource, MemorySource, Source
 from polycal.auditing.streamed import StreamedRows
 from polycal.calibrators.base import Calibrator
-from polycal.families.auditor import Auditor
 from polycal.families.defaults import DEFAULT_NOTIONS, default_auditors
 from polycal.families.kernel import KernelAuditor
-from polycal.families.notion import Notion
 from polycal.families.questions import SubsetWitness, TopWitness
 from polycal.families.top_set import TopSetWitness
 from polycal.families.witness import Witness
-from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles, opened_predictions
+from polycal.io.chunks import PredictionFiles, opened_predictions
+from polycal.io.layout import Layout
+from polycal.io.memory import DEFAULT_MEMORY
 from polycal.io.reader import Part
 from polycal.kernels.kernels import Kernel
+from polycal.measures.costs import make_losses
 from polycal.sample import Remainder, Sample
+from polycal.taxonomy import make_taxonomy
 
 
 def audit(
     y_true: Any,
     y_proba: Any,
     *,
-    notions: Sequence[Notion] | None = None,
-    auditors: Mapping[str, Auditor] | None = None,
+    notions: Any = None,
+    auditors: Any = None,
     groups: Any = None,
+    losses: Any = None,
+    taxonomy: Any = None,
     calibrator: Any = None,
     kernel: Kernel | None = None,
+    features: Any = None,
+    slices: Any = None,
     alpha: float = 0.05,
     sample_weight: Any = None,
     class_names: Any = None,
     from_logits: bool = False,
     remainder: Remainder = "unknown",
-    random_state: int = 0,
+    feature_names: Any = None,
+    random_state: Seed = 0,
     n_jobs: int | None = -1,
 ) -> Audit:
     """Find the questions about the label that the predicted probabilities cannot be trusted for, and prove it.
@@ -68,22 +78,38 @@ def audit(
         Predicted probabilities. String columns of a data frame are the class names. A SciPy sparse matrix is lists of
         classes: see Notes.
     notions : sequence of Notion, optional
-        What to measure on all rows, and to search for witnesses of with each notion's default auditor. By default
+        What to measure on all rows, and to search for witnesses of with each notion's default auditor; names, as
+        ``--notion`` takes them (``["confidence:smooth", "sigmoid:8"]``), will do. By default
         ``Confidence(smooth=True)``, ``Classwise(smooth=True)`` and ``SubsetSmooth()``.
     auditors : mapping of str to Auditor, optional
-        Searches to run instead of the notions' default ones; the names appear in the findings.
+        Searches to run instead of the notions' default ones; the names appear in the findings. A list will do, and
+        instead of an auditor the name of the notion that it searches, or ``"kernel"``.
     groups : mapping of str to list of classes, optional
         Sets of classes whose summed probability matters, such as ``{"animal": ["cat", "dog"]}``.
+    losses : mapping of str to loss, optional
+        What actions cost, by the name of what they are about: for each a matrix of shape (n_actions, n_classes), a
+        mapping from action to costs, or a data frame (see `make_loss`), such as ``{"triage": {"treat": {"sick": 0,
+        "default": 1}, "wait": {"sick": 20, "default": 0}, "ask": 2}}``. See `Audit.costs`.
+    taxonomy : Taxonomy, mapping or list, optional
+        A tree of the classes, as for `make_taxonomy`: every node becomes a question (`Audit.nodes`).
     calibrator : Calibrator, optional
         A fitted calibrator: the same rows are audited before and after it (`Audit.after`). They must not be rows it
         was fitted on, where any calibrator looks good.
     kernel : Kernel, optional
         Of the kernel search that every audit makes unless `auditors` are given. By default ``Gaussian(0.2)``.
+    features : data frame, mapping, or array of shape (n_samples, n_features), optional
+        What else is known of each row: numbers, text, truth values, dates, with gaps. Rows that are off are searched
+        for by them (`Audit.slices`). A row's values stand where its prediction stands.
+    slices : mapping of str to mask, or list of columns of `features`, optional
+        Slices to measure: rows by name, such as ``{"new users": is_new}``, or every value of the columns
+        (`Audit.named_slices`).
     alpha : float, default 0.05
         Level of all tests together, and of all bounds together.
     sample_weight, class_names, from_logits, remainder
         As for `smooth_calibration_error`.
-    random_state : int, default 0
+    feature_names : sequence of str, optional
+        Names of the columns of `features`, if it is an array.
+    random_state : int, Generator or None, default 0
         Seed of the halves and of every random step.
     n_jobs : int or None, default -1
         Number of threads; the result does not depend on it beyond rounding.
@@ -142,9 +168,24 @@ def audit(
         class_names=class_names,
         from_logits=from_logits,
         remainder=remainder,
+        features=features,
+        feature_names=feature_names,
     )
+    sample, asked = asked_slices(sample, slices)
     source = MemorySource(sample)
-    plan = make_plan(source, notions, auditors, groups, kernel, alpha, random_state, n_jobs)
+    plan = make_plan(
+        source,
+        notions=notions,
+        auditors=auditors,
+        groups=groups,
+        losses=losses,
+        taxonomy=taxonomy,
+        kernel=kernel,
+        alpha=alpha,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        slices=asked,
+    )
     with thread_budget(n_jobs):
         return audit_source(source, plan, calibrator)
 
@@ -152,16 +193,26 @@ def audit(
 def audit_stream(
     data: Path | Sequence[Path] | PredictionFiles,
     *,
-    notions: Sequence[Notion] | None = None,
-    auditors: Mapping[str, Auditor] | None = None,
+    notions: Any = None,
+    auditors: Any = None,
     groups: Any = None,
+    losses: Any = None,
+    taxonomy: Any = None,
     calibrator: Any = None,
     kernel: Kernel | None = None,
     alpha: float = 0.05,
     memory: int | str = DEFAULT_MEMORY,
     part: Part = "all",
+    slice_by: Sequence[str] = (),
+    label: str | None = None,
+    weight: str | None = None,
+    classes: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    from_logits: bool = False,
+    normalize: bool = False,
+    format: str | None = None,
     remainder: Remainder = "unknown",
-    random_state: int = 0,
+    random_state: Seed = 0,
     n_jobs: int | None = -1,
 ) -> Audit:
     r"""Audit predictions in files, which need not fit into memory.
@@ -172,14 +223,19 @@ def audit_stream(
     ----------
     data : str, path, list of them, or PredictionFiles
         Files, folders and patterns of files, as for `open_predictions`.
-    notions, auditors, groups, calibrator, kernel, alpha, random_state, n_jobs
+    notions, auditors, groups, losses, taxonomy, calibrator, kernel, alpha, random_state, n_jobs
         As for `audit`.
     memory : int or str, default "1GiB"
-        What may be used in all, at least 512 MiB; more is used for weights that differ from row to row, of which
-        24 bytes are kept for each judging row and finding, and with thousands of classes, whose searches take memory
-        quadratic in their number. The result does not depend on it.
+        What may be used in all, at least 512 MiB; more is used by the compiler in the first run, for weights that
+        differ from row to row, of which 24 bytes are kept for each judging row and finding, and with thousands of
+        classes, whose searches take memory quadratic in their number. The result does not depend on it.
     part : {"all", "calibration", "evaluation"}
         Which rows, for files that mark them.
+    slice_by : list of str
+        Columns of the files, which are no classes: rows that are off are searched for by them, and their values are
+        measured as named slices (see `audit`).
+    label, weight, classes, drop, from_logits, normalize, format
+        What the columns of the files are and how to read them, as for `read_predictions`.
     remainder : {"unknown", "spread", "anywhere", "class"}, default "unknown"
         For files of lists of classes (see `open_lists`): what is said of the rest, see `smooth_calibration_error`.
 
@@ -213,35 +269,61 @@ def audit_stream(
     >>> audit.n_samples, audit.worst.significant
     (10000, True)
     """
-    source = FileSource(opened_predictions(data, memory, part, remainder))
-    plan = make_plan(source, notions, auditors, groups, kernel, alpha, random_state, n_jobs)
+    layout = Layout(label, weight, classes, drop, slice_by, from_logits, normalize, format)
+    source = FileSource(opened_predictions(data, memory, part, remainder, layout))
+    plan = make_plan(
+        source,
+        notions=notions,
+        auditors=auditors,
+        groups=groups,
+        losses=losses,
+        taxonomy=taxonomy,
+        kernel=kernel,
+        alpha=alpha,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        slices=column_plan(source.files.sliced_by, is_listed=source.is_listed),
+    )
     with thread_budget(n_jobs):
         return audit_source(source, plan, calibrator)
 
 
 def make_plan(
     source: Source,
-    notions: Sequence[Notion] | None,
-    auditors: Mapping[str, Auditor] | None,
+    *,
+    notions: Any,
+    auditors: Any,
     groups: Any,
+    losses: Any = None,
+    taxonomy: Any = None,
     kernel: Kernel | None,
     alpha: float,
-    random_state: int,
+    random_state: Seed,
     n_jobs: int | None,
+    slices: SlicePlan = NO_SLICES,
 ) -> Plan:
     """Check the options of an audit."""
     check_level(alpha, high=0.5)
     seed = check_seed(random_state)
     notions = DEFAULT_NOTIONS if notions is None else check_notions(notions)
     searches = (
-        default_auditors(notions, seed, source.n_classes) if auditors is None else check_auditors(auditors)
+        default_auditors(notions, seed, source.n_classes)
+        if auditors is None
+        else check_auditors(auditors, seed)
     )
     if kernel is not None:
         check_kernel(kernel)
         if auditors is None:
             searches["kernel"] = KernelAuditor(kernel, random_state=seed)
+    if losses is not None and source.is_listed:
+        raise ValueError("losses need full predictions, and these are lists of classes: drop losses.")
+    tree = None if taxonomy is None else make_taxonomy(taxonomy)
+    nodes = None if tree is None else asked_nodes(tree, source.n_classes, source.class_names)
+    costs = make_losses(losses, source.n_classes, source.class_names)
     classes = Sample(np.empty((0, source.n_classes)), np.empty(0, dtype=np.int64), None, source.class_names)
-    return Plan(notions, searches, check_groups(groups, classes), float(alpha), seed, n_jobs)
+    return Plan(
+        notions, searches, check_groups(groups, classes), float(alpha), seed, n_jobs, costs, nodes, slices
+    )
 
 
 def audit_source(source: Source, plan: Plan, calibrator: Any = None) -> Audit:
@@ -254,13 +336,13 @@ def audit_source(source: Source, plan: Plan, calibrator: Any = None) -> Audit:
         check_calibrator(calibrator, source.class_names)
     held = source.gather()
     if held is None:
-        before: Rows = StreamedRows(source, plan)
+        before: Rows = StreamedRows(source, plan, tried=calibrator)
         after: Rows = StreamedRows(source, plan, calibrator)
     else:
         if held.sample_weight is not None and not held.sample_weight.any():
             raise ValueError("the weights of all rows are 0; at least one must be positive.")
         halves = half_rows(held, plan.seed)
-        before = HeldRows(held, halves, plan)
+        before = HeldRows(held, halves, plan, calibrator)
         after = before if calibrator is None else HeldRows(calibrated_rows(held, calibrator), halves, plan)
     first = _audit(before, source.n_classes, plan)
     if calibrator is None:
@@ -278,8 +360,14 @@ def audit_source(source: Source, plan: Plan, calibrator: Any = None) -> Audit:
 def _audit(rows: Rows, n_classes: int, plan: Plan) -> Audit:
     """Measure, search and judge, without pictures."""
     measured = rows.measure()
-    found, groups = corrected(rows.find(), measured.groups, plan.alpha)
-    findings = tuple(replace(finding, at_most=_at_most(finding.witness, measured)) for finding in found)
+    found, groups = corrected(rows.find(), measured.groups, plan.alpha, plan.core)
+    named = {**(plan.nodes.named if plan.nodes else {}), **plan.groups}
+    ranked = [
+        named_finding(replace(finding, at_most=_at_most(finding.witness, measured)), named)
+        for finding in found
+    ]
+    findings, path = shortened(ranked, path_source(plan.auditors))
+    slices = rows.slices()
     return Audit(
         n_samples=measured.n_samples,
         n_classes=n_classes,
@@ -290,10 +378,15 @@ def _audit(rows: Rows, n_classes: int, plan: Plan) -> Audit:
         scores=measured.scores,
         errors=rows.errors(),
         findings=findings,
+        path=path,
         classes=measured.classes,
         groups=groups,
         confidence=measured.confidence,
         ranks=measured.ranks,
+        nodes=measured.nodes,
+        slices=slices.found,
+        named_slices=slices.named,
+        costs=rows.costs(),
         weighted=measured.weighted,
         approximations=rows.approximations,
         default_notions=tuple(plan.notions) == DEFAULT_NOTIONS,

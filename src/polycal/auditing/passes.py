@@ -18,12 +18,17 @@ from polycal.sample import Sample
 from polycal.states.base import State
 from polycal.states.cells import Weights
 from polycal.states.certificate import CertificateState, ReadingState
+from polycal.states.costs import CostState, RecalibrationState
 from polycal.states.kernel import KernelState
 from polycal.states.questions import ClassesState, QuestionState
 from polycal.states.rows import SketchState, row_keys
+from polycal.states.slices import SliceState
 from polycal.states.sums import ScoreState
+from polycal.states.swaps import SavingState, SwapState
 
 Half = Literal["all", "searched", "judging"]
+# The rows inside or outside of a slice that was found, by its number.
+Part = tuple[Literal["inside", "outside"], int]
 _PURPOSE = 0
 _Turn = AbstractContextManager[Any]
 _NO_WAITING: _Turn = nullcontext()
@@ -31,7 +36,24 @@ _NO_ROWS = Weights()
 # What the states of one thread take, at most, beside those of groups and of the kernel search; a group; and a number
 # of the kernel search.
 _STATE_BYTES, _GROUP_BYTES, _SUM_BYTES = 64 << 20, 1 << 20, 32
+# A loss takes as much as so many groups: tallies of promised, paid and saved.
+_COST_GROUPS = 32
+# A question in a slice.
+_SLICE_BYTES = 256 << 10
 
+
+# What is not exact of rows that go by, and from which size on.
+GONE_BY = (
+    "There are more than {rows:,} rows of {classes:,} classes ({cells:,} probabilities), so not all are held."
+)
+IN_CELLS = (
+    "Errors are computed in cells of the predicted probability, {cells:,} for confidence and each group and "
+    "{class_cells:,} for each class; what this can change is taken off the notions' errors."
+)
+ON_A_SKETCH = (
+    "Searches saw a random sample of at most {rows:,} rows of the searched half; the kernel search saw all of it, "
+    "through landmarks. What they found was judged on every row of the other half."
+)
 
 # What the field of a pass, a state or a dictionary of states, says of the rows that it sees.
 ALL, SEARCHED, JUDGING = ({"half": half} for half in ("all", "searched", "judging"))
@@ -89,7 +111,9 @@ class Pass:
 
     def twin(self) -> Self:
         """A pass for another thread, of copies of the states, but the same ones where they hold rows."""
-        shared = [self.calibrator, *(state for state, _ in self._states() if state.holds_rows)]
+        states = [state for state, _ in self._states()]
+        tried = [getattr(state, "calibrator", None) for state in states]
+        shared = [self.calibrator, *tried, *(state for state in states if state.holds_rows)]
         return replace(
             deepcopy(self, {id(one): one for one in shared}), n_searched=0, n_judging=0, weights=_NO_ROWS
         )
@@ -128,13 +152,17 @@ class MeasuringPass(Pass):
     classes: ClassesState = field(metadata=ALL)
     ranks: dict[str, QuestionState] = field(metadata=ALL)
     groups: dict[str, QuestionState] = field(metadata=ALL)
+    nodes: dict[str, QuestionState] = field(metadata=ALL, default_factory=dict)
     sketch: SketchState = field(metadata=SEARCHED)
     drawn: SketchState = field(metadata=JUDGING)
+    costs: dict[str, CostState] = field(metadata=ALL, default_factory=dict)
+    recalibrations: dict[str, RecalibrationState] = field(metadata=ALL, default_factory=dict)
+    swaps: dict[str, SwapState] = field(metadata=SEARCHED, default_factory=dict)
 
     @property
     def bytes_each(self) -> int:
         """What the states of another thread take."""
-        return _STATE_BYTES + _GROUP_BYTES * len(self.groups)
+        return _STATE_BYTES + _GROUP_BYTES * (len(self.groups) + _COST_GROUPS * len(self.costs))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -154,17 +182,23 @@ class SearchingPass(Pass):
 
 @dataclass(eq=False, kw_only=True)
 class JudgingPass(Pass):
-    """The last pass: certificates and readings by the auditor's name, errors by the notion's number."""
+    """The last pass: certificates and readings by the number of what was found, errors by the notion's number.
 
-    certificates: dict[str, CertificateState] = field(metadata=JUDGING)
-    readings: dict[str, ReadingState] = field(metadata=JUDGING)
+    And slices: those that have names, over all rows, and the judging rows inside and outside of those found.
+    """
+
+    certificates: dict[int, CertificateState] = field(metadata=JUDGING)
+    readings: dict[int, ReadingState] = field(metadata=JUDGING)
     subsets: dict[int, QuestionState] = field(metadata=ALL)
     witnesses: dict[int, CertificateState] = field(metadata=ALL)
+    savings: dict[str, SavingState] = field(metadata=JUDGING, default_factory=dict)
+    slices: dict[str, SliceState] = field(metadata=ALL, default_factory=dict)
+    parts: dict[Part, SliceState] = field(metadata=JUDGING, default_factory=dict)
 
     @property
     def bytes_each(self) -> int:
         """What the states of another thread take."""
-        return _STATE_BYTES
+        return _STATE_BYTES + _SLICE_BYTES * sum(len(state.states) for state in self.slices.values())
 
 
 AnyPass = TypeVar("AnyPass", bound=Pass)
@@ -198,7 +232,8 @@ def calibrated_rows(sample: Sample, calibrator: Calibrator) -> Sample:
     """The same rows and labels with calibrated predictions."""
     if sample.n_samples == 0:
         return sample
-    proba = calibrator._taking(from_logits=False).predict_proba(sample.proba)
+    given: dict[str, Any] = {"features": sample.features} if calibrator.takes_features else {}
+    proba = calibrator._taking(from_logits=False).predict_proba(sample.proba, **given)
     return replace(sample, proba=np.ascontiguousarray(proba))
 
 

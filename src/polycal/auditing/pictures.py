@@ -1,7 +1,7 @@
 """What an audit draws: confidence, the worst questions found, every named group; thinned to a few hundred points."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +15,7 @@ from polycal.measures.smooth import drawn_points, smooth_curve
 from polycal.sample import Question, Sample, ask_members, ask_subset
 
 if TYPE_CHECKING:
-    from polycal.auditing.result import Finding
+    from polycal.auditing.parts import Finding
 
 N_BINS = 15
 MAX_POINTS = 300
@@ -221,9 +221,10 @@ def found_pictures(judged: Series, findings: Sequence["Finding"], level: float) 
         worst_range = finding.reading.low, finding.reading.high
         members = tuple(witness.members.tolist())
         if members not in pictures:
-            pictures[members] = _picture(
+            drawn = _picture(
                 "finding", finding.source, witness.members, judged, level, MAX_POINTS, worst_range
             )
+            pictures[members] = replace(drawn, question=finding.question)
     return list(pictures.values())
 
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from polycal._threads import map_threads
 from polycal._typing import Ints
+from polycal.auditing.parts import QuestionError
 from polycal.auditing.pictures import chance_spread
-from polycal.auditing.result import QuestionError
+from polycal.auditing.shares import CLASS_SHARES, NAMED_SHARES, RANK_SHARES, WHOLE_SHARE
 from polycal.families.questions import MOST_CLASSES
 from polycal.families.top_set import RANKS
 from polycal.inference.question_bounds import Residuals, discoveries, e_value, error_bounds
@@ -20,13 +21,6 @@ from polycal.inference.redraw import FEWEST_DRAWS, Noise, draws_wanted, noise_te
 from polycal.measures.smooth import smooth_error, smooth_interval
 from polycal.sample import Question, Sample, ask_subset, ask_top_set, likely_classes
 
-# Of an audit's alpha: what the lower bounds of findings may fail with, and what the bounds of questions may, from below
-# and from above: of confidence and groups, of ranks, and of classes. They add up to 1: everything an audit shows holds
-# together.
-FOUND_SHARE, NAMED_SHARES, RANK_SHARES, CLASS_SHARES = 0.5, (0.05, 0.3), (0.02, 0.03), (0.05, 0.05)
-# Of the same alpha for all tests, what those by all rows get. Certificates get the rest, as their lower bounds do: an
-# error with a positive bound is significant.
-WHOLE_SHARE = 0.5
 CONFIDENCE = "confidence"
 # Rows redrawn for each group, at most.
 _DRAW_BUDGET = 80_000_000
@@ -126,7 +120,7 @@ def group_noises(
 def judged_groups(
     errors: Sequence[QuestionError],
     noises: Sequence[Noise | None],
-    n_auditors: int,
+    others: float | None,
     alpha: float,
     seed: int,
     n_jobs: int | None,
@@ -134,11 +128,11 @@ def judged_groups(
 ) -> tuple[QuestionError, ...]:
     """The groups with their noise floors and p-values, the latter before any correction.
 
-    They are corrected for one another, and for the tests of the auditors: the smallest p-value that draws can give must
-    stand that.
+    They are corrected for one another, and for the tests of the auditors, which count as `others` groups (None if there
+    is no auditor): the smallest p-value that draws can give must stand that.
     """
     known = [noise for noise in noises if noise is not None]
-    n_tests, level = n_auditors + len(known), WHOLE_SHARE * alpha if n_auditors else alpha
+    n_tests, level = (others or 0.0) + len(known), alpha if others is None else WHOLE_SHARE * alpha
     n_draws = int(np.clip(_DRAW_BUDGET // n_rows, FEWEST_DRAWS, draws_wanted(n_tests, level)))
     seeds = np.random.SeedSequence(seed).spawn(len(known))
     tests = map_threads(

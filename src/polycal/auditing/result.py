@@ -1,236 +1,39 @@
 """What an audit returns: frozen results that print, and turn into plain data."""
 
-import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path as FilePath
 from platform import python_version
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from polycal._typing import Path
 from polycal._version import __version__
+from polycal.auditing.costs import Cost
+from polycal.auditing.nodes import NodeError
+from polycal.auditing.parts import Finding, MeasuredError, QuestionError
 from polycal.auditing.pictures import Picture
-from polycal.families.notion import ErrorEstimate
-from polycal.families.questions import SubsetWitness, TopWitness
-from polycal.families.top_set import TopSetWitness
-from polycal.families.witness import Witness
-from polycal.inference.certificate import Certificate, Reading
 from polycal.report.fragment import render_fragment
 from polycal.report.markdown import render_markdown
+from polycal.report.model_card import put_into, render_model_card
 from polycal.report.page import render_page
 from polycal.report.terminal import render_text
-from polycal.report.words import TOLERANCE, rows_needed
 from polycal.storage.atomic import replacing
+
+if TYPE_CHECKING:
+    from polycal.auditing.slices import NamedSlice, SliceFinding
 
 # Of what `Audit.to_dict` returns. Keys may be added within a version, never renamed or removed.
 SCHEMA_VERSION = 1
-
-Verdict = Literal["off", "right", "not enough rows"]
-
-
-@dataclass(frozen=True)
-class QuestionError:
-    """One named yes/no question and its exact smooth calibration error.
-
-    Attributes
-    ----------
-    name : str
-        The class's or group's name.
-    classes : tuple of str
-        Names of the classes that count as "yes".
-    predicted, frequency : float
-        Mean predicted probability and observed share of "yes".
-    smooth_error : float
-        Exact smooth calibration error (plug-in, biased upwards); of lists the least that it can be.
-    chance : float
-        Standard deviation that ``frequency - predicted`` would have if the predictions were calibrated.
-    noise_floor : float or None
-        What calibrated predictions would read: the mean of `smooth_error` over redrawn labels. None for
-        classes, of which there may be thousands.
-    at_least, at_most : float or None
-        Bounds of the true error, of which `smooth_error` is an estimate: from all rows, and valid together with all
-        others of the audit (see `Audit`). None where lists hide something.
-    e_value : float or None
-        Evidence against the hypothesis that the question's predictions are right: how many times a stake of 1 has
-        grown in bets that gain nothing if they are.
-    discovered : bool or None
-        Whether e-BH rejects that hypothesis, among the classes or among confidence and groups: of those discovered, a
-        share of at most alpha is expected to be right.
-    p_value : float or None
-        Of the hypothesis that the predictions are calibrated, by redrawing labels; Holm-adjusted over all tests of
-        the audit.
-    smallest_p_value : float or None
-        The smallest p-value that so many redraws could have given. If it is above the audit's alpha, no error of the
-        group could have been shown.
-    smooth_error_high : float or None
-        The most that the error can be, where lists hide it. Such a group has no noise floor and no p-value, since what
-        would be redrawn is not known; `predicted` is then the middle of what it can be.
-    """
-
-    name: str
-    classes: tuple[str, ...]
-    predicted: float
-    frequency: float
-    smooth_error: float
-    chance: float
-    noise_floor: float | None = None
-    p_value: float | None = None
-    smallest_p_value: float | None = None
-    smooth_error_high: float | None = None
-    at_least: float | None = None
-    at_most: float | None = None
-    e_value: float | None = None
-    discovered: bool | None = None
-
-    def verdict(self, tolerance: float = TOLERANCE) -> Verdict:
-        """Whether the question is shown to be "off", shown to be "right" to within a tolerance, or "not enough rows".
-
-        Parameters
-        ----------
-        tolerance : float, default 0.02
-            The error that would not matter.
-
-        Returns
-        -------
-        {"off", "right", "not enough rows"}
-        """
-        if self.at_most is not None and self.at_most <= tolerance:
-            return "right"
-        return "off" if (self.at_least or 0.0) > 0.0 else "not enough rows"
-
-    def rows_needed(self, n_samples: int, tolerance: float = TOLERANCE) -> int | None:
-        """About how many rows would show that a question is right to within a tolerance, if it is exactly right.
-
-        Parameters
-        ----------
-        n_samples : int
-            The rows there are.
-        tolerance : float, default 0.02
-
-        Returns
-        -------
-        int or None
-            None if nothing is known of the bound.
-        """
-        return None if self.at_most is None else math.ceil(rows_needed(n_samples, self.at_most, tolerance))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists."""
-        return asdict(self) | {"classes": list(self.classes)}
-
-
-@dataclass(frozen=True, eq=False)
-class MeasuredError:
-    """A notion's plug-in error with the noise floor it must be read against.
-
-    Attributes
-    ----------
-    estimate : ErrorEstimate
-        The error on all rows.
-    noise_floor : float or None
-        Its mean over redrawn labels: what calibrated predictions would read. None where that costs too much.
-    """
-
-    estimate: ErrorEstimate
-    noise_floor: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings."""
-        return {
-            "notion": self.estimate.notion.name,
-            "definition": repr(self.estimate.notion),
-            "value": self.estimate.value,
-            "upper": self.estimate.upper,
-            "kind": self.estimate.kind,
-            "method": self.estimate.method,
-            "noise_floor": self.noise_floor,
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class Finding:
-    """A witness found on one part of the rows and judged on the other.
-
-    Attributes
-    ----------
-    source : str
-        The notion or auditor that led to it.
-    witness : Witness
-        The weight function.
-    certificate : Certificate
-        Its correlation with the residual on rows that the search never saw.
-    whole_p_value : float or None
-        Of the hypothesis that predictions are calibrated, by all rows: for confidence and the kernel, which look at
-        something that nobody needs to search for. 1 if the certificate needs no help; None if there is no such test.
-    adjusted_p_value : float
-        The smaller one of the certificate's and of `whole_p_value`, after correction for all tests of the audit.
-    significant : bool
-        Whether the adjusted p-value is at most the audit's alpha.
-    reading : Reading
-        Where the predictions say one thing and the outcomes another, in numbers.
-    detectable : float
-        The correlation along this witness that would have been found significant with probability about 0.8.
-    at_most : float or None
-        An upper bound of the question's error, from all rows; None for questions that were searched for, unless they
-        turned out to be a class, a group, a rank or confidence.
-    """
-
-    source: str
-    witness: Witness
-    certificate: Certificate
-    whole_p_value: float | None
-    adjusted_p_value: float
-    significant: bool
-    reading: Reading
-    detectable: float
-    at_most: float | None = None
-
-    @property
-    def at_least(self) -> float:
-        """The lower bound, or 0."""
-        return max(self.certificate.lower_bound, 0.0)
-
-    @property
-    def question(self) -> str:
-        """What the witness looks at, in words."""
-        return self.witness.describe()
-
-    @property
-    def is_question(self) -> bool:
-        """Whether the witness weighs one yes/no question, and not the whole prediction."""
-        return isinstance(self.witness, SubsetWitness | TopWitness | TopSetWitness)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings, lists and dictionaries."""
-        reading = asdict(self.reading)
-        for name in ("predicted", "observed"):
-            # NaN is not JSON.
-            reading[name] = None if math.isnan(reading[name]) else reading[name]
-        return {
-            "source": self.source,
-            "question": self.question,
-            "is_question": self.is_question,
-            "subset": list(self.witness.subset) if isinstance(self.witness, SubsetWitness) else None,
-            "estimate": self.certificate.estimate,
-            "lower_bound": self.certificate.lower_bound,
-            "p_value": self.certificate.p_value,
-            "whole_p_value": self.whole_p_value,
-            "adjusted_p_value": self.adjusted_p_value,
-            "significant": self.significant,
-            "detectable": self.detectable,
-            "at_least": self.at_least,
-            "at_most": self.at_most,
-            "reading": reading,
-        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """What an audit measured, found and proved. Print it, or turn it into plain data with `to_dict`.
 
-    All bounds hold together with probability at least 1 - alpha: the lower bounds of the findings, and `at_least` and
-    `at_most` of confidence, groups and classes. All tests together call calibrated predictions significant with
-    probability at most alpha. What e-BH discovers among many classes may be wrong for a share alpha of them.
+    All bounds hold together with probability at least 1 - alpha: the lower bounds of the findings, `at_least` and
+    `at_most` of confidence, groups and classes, and the intervals and savings of costs. All tests together call
+    calibrated predictions significant with probability at most alpha. What e-BH discovers among many classes may be
+    wrong for a share alpha of them.
 
     Attributes
     ----------
@@ -247,7 +50,12 @@ class Audit:
     errors : tuple of MeasuredError
         The notions measured, on all rows.
     findings : tuple of Finding
-        Witnesses judged on held-out rows, the significant ones first, and of these the largest proven error.
+        Witnesses judged on held-out rows, one for each search, the significant ones first, and of these the largest
+        proven error. Of sets of classes it is one of `path`: the shortest whose lower bound reaches 80 % of the
+        largest, in the place of the largest.
+    path : tuple of Finding
+        The worst sets of at most 1, 2, 3, 5, 8, 13, ... classes and of any number that were found, shortest first. All
+        are different, and all certified together.
     classes : tuple of QuestionError
         Every class as a question, worst first; of lists with more than 1,000 classes those that matter most.
     groups : tuple of QuestionError
@@ -258,6 +66,11 @@ class Audit:
         "Is it among the m most likely?", for m = 2, 3, 5 and 10 below the number of classes; not of lists.
     pictures : tuple of Picture
         What to draw: confidence, the worst questions found, and every group.
+    slices : tuple of SliceFinding
+        Rows that are shown to be off, by their features, if these were given: first the slice with the shortest
+        description whose bound is within 80 % of the largest, then what a learner found, then the others.
+    named_slices : tuple of NamedSlice
+        The slices that were asked for, with all named questions.
     weighted : bool
         Whether rows had weights.
     approximations : tuple of str
@@ -265,10 +78,24 @@ class Audit:
         everything is exact. Of lists, also what they hide.
     default_notions : bool
         Whether the notions were those that an audit measures unless told otherwise.
+    nodes : tuple of NodeError
+        Every node of the tree of classes that was given, in its order, as a question.
+    costs : tuple of Cost
+        What acting on the predictions costs, for each loss that was given.
     calibrator : str or None
         The calibrator whose effect was audited, in words.
     after : Audit or None
         The audit of the same rows after the calibrator; both search on the same half, and judge on the other.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> audit = pc.audit(made.labels, made.proba, auditors={})
+    >>> audit
+    Audit(n_samples=800, n_classes=4, findings=0, proven=0)
+    >>> audit.proven_above(0.1)[0][0]
+    'confidence'
     """
 
     n_samples: int
@@ -282,24 +109,54 @@ class Audit:
     findings: tuple[Finding, ...]
     classes: tuple[QuestionError, ...]
     groups: tuple[QuestionError, ...]
+    path: tuple[Finding, ...] = ()
     confidence: QuestionError | None = None
     ranks: tuple[QuestionError, ...] = ()
     pictures: tuple[Picture, ...] = ()
+    slices: "tuple[SliceFinding, ...]" = ()
+    named_slices: "tuple[NamedSlice, ...]" = ()
     weighted: bool = False
     approximations: tuple[str, ...] = ()
     default_notions: bool = True
+    nodes: tuple[NodeError, ...] = ()
+    costs: tuple[Cost, ...] = ()
     calibrator: str | None = None
     after: "Audit | None" = None
 
     @property
     def worst(self) -> Finding | None:
-        """The yes/no question with the largest proven error; None if there were too few rows to search.
+        """The yes/no question to show first; None if there were too few rows to search.
+
+        It is the one with the largest proven error; of sets of classes the shortest whose lower bound reaches 80 % of
+        the largest, since a set of few classes is a question that somebody may ask.
 
         Findings about the whole prediction (a kernel's, say) are on another scale, up to 2, and no question to act
         on: they stand here only if no question was searched.
         """
         questions = [f for f in self.findings if f.is_question]
         return next(iter(questions or self.findings), None)
+
+    def proven_above(self, threshold: float) -> tuple[tuple[str, float], ...]:
+        """The questions whose error is proven to be above a threshold, the largest first, with their lower bounds.
+
+        Parameters
+        ----------
+        threshold : float
+
+        Returns
+        -------
+        tuple of (str, float)
+            Of everything that has a bound but slices: what was found, each set of `path`, confidence, ranks, groups,
+            classes and nodes.
+        """
+        bounds = [(f.question, f.at_least) for f in (*self.findings, *self.path) if f.is_question]
+        named = (self.confidence, *self.ranks, *self.groups, *self.classes, *self.nodes)
+        bounds += [(q.name, q.at_least or 0.0) for q in named if q is not None]
+        largest: dict[str, float] = {}
+        for question, bound in bounds:
+            largest[question] = max(bound, largest.get(question, 0.0))
+        above = [(question, bound) for question, bound in largest.items() if bound > threshold]
+        return tuple(sorted(above, key=lambda one: -one[1]))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, strings, lists and dictionaries: ready for JSON, and for every report."""
@@ -317,11 +174,16 @@ class Audit:
             "scores": dict(self.scores),
             "errors": [e.to_dict() for e in self.errors],
             "findings": [f.to_dict() for f in self.findings],
+            "path": [f.to_dict() for f in self.path],
             "classes": [q.to_dict() for q in self.classes],
             "groups": [q.to_dict() for q in self.groups],
             "confidence": None if self.confidence is None else self.confidence.to_dict(),
             "ranks": [q.to_dict() for q in self.ranks],
+            "slices": [one.to_dict() for one in self.slices],
+            "named_slices": [one.to_dict() for one in self.named_slices],
             "pictures": [picture.to_dict() for picture in self.pictures],
+            "nodes": [q.to_dict() for q in self.nodes],
+            "costs": [cost.to_dict() for cost in self.costs],
             "calibrator": self.calibrator,
             "after": None if self.after is None else self.after.to_dict(),
             "versions": _versions(),
@@ -364,6 +226,28 @@ class Audit:
             The text.
         """
         return _written(render_markdown(self.to_dict(), title=title, command=command), path)
+
+    def to_model_card(self, path: Path | None = None, *, data: str | None = None) -> str:
+        """Write what readers of a model's card should know of its probabilities, as a section in Markdown.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            A card, such as ``README.md``. The section takes the place of an earlier one, or is put at its end; all else
+            in the file stays. By default nothing is written.
+        data : str, optional
+            What the rows are, such as "the test split of 2026".
+
+        Returns
+        -------
+        str
+            The section.
+        """
+        section = render_model_card(self.to_dict(), data=data)
+        if path is not None:
+            card = FilePath(path)
+            _written(put_into(card.read_text("utf-8") if card.exists() else "", section), card)
+        return section
 
     def to_frame(self) -> Any:
         """The findings as a pandas data frame, one row each."""

@@ -6,15 +6,22 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from polycal._typing import Ints
-from polycal.auditing.findings import Halves, find_all
+from polycal.auditing.costs import Cost, held_costs
+from polycal.auditing.findings import Halves, find_all, whole_weight
+from polycal.auditing.named_slices import named_slices
+from polycal.auditing.nodes import NodeError, Nodes, node_errors
+from polycal.auditing.parts import Finding, MeasuredError, QuestionError
 from polycal.auditing.pictures import Picture, found_pictures, named_pictures
 from polycal.auditing.questions import asked_ranks, class_errors, group_noises, judged_groups, named_errors
-from polycal.auditing.result import Finding, MeasuredError, QuestionError
+from polycal.auditing.shares import EXTRA_SHARE, Extra, core_share
+from polycal.auditing.slicing import NO_SLICES, SlicePlan, Slices, found_slices
+from polycal.calibrators.base import Calibrator
 from polycal.families.auditor import Auditor
 from polycal.families.notion import Notion
 from polycal.families.questions import MOST_CLASSES
 from polycal.inference.redraw import null_draws
 from polycal.listed import ListedSample
+from polycal.measures.costs import Loss
 from polycal.measures.scores import sample_scores
 from polycal.sample import Sample, refuse_lists
 
@@ -43,6 +50,44 @@ class Plan:
     alpha: float
     seed: int
     n_jobs: int | None
+    losses: tuple[Loss, ...] = ()
+    nodes: Nodes | None = None
+    slices: SlicePlan = NO_SLICES
+
+    @property
+    def extras(self) -> frozenset[Extra]:
+        """What is asked for beside findings and named questions."""
+        asked: dict[Extra, object] = {
+            "costs": self.losses,
+            "nodes": self.nodes,
+            "slices": self.slices.asked,
+        }
+        return frozenset(extra for extra, given in asked.items() if given)
+
+    @property
+    def core(self) -> float:
+        """The share of alpha that is left for findings and named questions."""
+        return core_share(self.extras)
+
+    @property
+    def whole_weight(self) -> float | None:
+        """How many groups the tests by all rows of the auditors count as, at most; None if nothing is searched."""
+        return sum(map(whole_weight, self.auditors.values())) if self.auditors else None
+
+    @property
+    def core_alpha(self) -> float:
+        """What findings and named questions may fail with."""
+        return self.core * self.alpha
+
+    @property
+    def extra_alpha(self) -> float:
+        """What each kind of extra may fail with."""
+        return EXTRA_SHARE * self.alpha
+
+    @property
+    def slice_fdr(self) -> float:
+        """The level of e-BH for slices: with their bounds, all are wrong with at most alpha if no prediction is."""
+        return self.alpha - self.extra_alpha
 
 
 class Measured(NamedTuple):
@@ -57,6 +102,7 @@ class Measured(NamedTuple):
     confidence: QuestionError
     ranks: tuple[QuestionError, ...]
     groups: tuple[QuestionError, ...]
+    nodes: tuple[NodeError, ...] = ()
 
 
 class Rows(ABC):
@@ -76,8 +122,16 @@ class Rows(ABC):
         """What the auditors find on one half of the rows, judged on the other."""
 
     @abstractmethod
+    def slices(self) -> Slices:
+        """The slices that the search finds, and those that have names."""
+
+    @abstractmethod
     def errors(self) -> tuple[MeasuredError, ...]:
         """The notions' errors, on all rows."""
+
+    @abstractmethod
+    def costs(self) -> tuple[Cost, ...]:
+        """What acting on the predictions costs, for each loss."""
 
     def pictures(self, findings: Sequence[Finding], before: "Rows | None" = None) -> tuple[Picture, ...]:
         """Confidence, the questions found, and groups; beside the same rows before a calibrator, if these are given."""
@@ -96,8 +150,8 @@ class Rows(ABC):
 class HeldRows(Rows):
     """Rows in memory, exactly."""
 
-    def __init__(self, sample: Sample, halves: Halves, plan: Plan) -> None:
-        self.sample, self.halves, self.plan = sample, halves, plan
+    def __init__(self, sample: Sample, halves: Halves, plan: Plan, tried: Calibrator | None = None) -> None:
+        self.sample, self.halves, self.plan, self.tried = sample, halves, plan, tried
 
     @property
     def approximations(self) -> tuple[str, ...]:
@@ -108,7 +162,7 @@ class HeldRows(Rows):
         """Scores, classes and groups."""
         sample, plan = self.sample, self.plan
         weight = sample.sample_weight
-        confidence, ranks, groups = named_errors(sample, plan.groups, plan.alpha)
+        confidence, ranks, groups = named_errors(sample, plan.groups, plan.core_alpha)
         noises = group_noises(sample, plan.groups, groups)
         return Measured(
             n_samples=sample.n_samples,
@@ -116,20 +170,38 @@ class HeldRows(Rows):
             n_judging=0 if self.halves is None else self.halves[1].size,
             weighted=weight is not None and bool((weight != 1.0).any()),
             scores=sample_scores(sample),
-            classes=class_errors(sample, plan.n_jobs, plan.alpha),
+            classes=class_errors(sample, plan.n_jobs, plan.core_alpha),
             confidence=confidence,
             ranks=ranks,
             groups=judged_groups(
-                groups, noises, len(plan.auditors), plan.alpha, plan.seed, plan.n_jobs, sample.n_samples
+                groups, noises, plan.whole_weight, plan.core_alpha, plan.seed, plan.n_jobs, sample.n_samples
             ),
+            nodes=node_errors(plan.nodes, sample, plan.extra_alpha, plan.n_jobs) if plan.nodes else (),
         )
 
     def find(self) -> tuple[Finding, ...]:
         """Search on one half, judge on the other."""
         plan = self.plan
         return find_all(
-            plan.auditors, self.sample, self.halves, plan.alpha, plan.seed, plan.n_jobs, len(plan.groups)
+            plan.auditors, self.sample, self.halves, plan.core_alpha, plan.seed, plan.n_jobs, len(plan.groups)
         )
+
+    def slices(self) -> Slices:
+        """Search on one half, judge on the other; named slices on all rows."""
+        plan, asked, sample = self.plan, self.plan.slices, self.sample
+        alpha = asked.named_alpha(plan.extra_alpha)
+        named = named_slices(sample, asked.named_in(sample), plan.groups, plan.losses, alpha, plan.seed)
+        if not asked.search or self.halves is None:
+            return Slices((), named)
+        searched, judging = (sample.take(rows) for rows in self.halves)
+        alpha = asked.found_alpha(plan.extra_alpha)
+        found = found_slices(searched, judging, alpha, plan.slice_fdr, plan.seed, plan.n_jobs)
+        return Slices(found, named)
+
+    def costs(self) -> tuple[Cost, ...]:
+        """The costs, and what a calibrator that is tried saves."""
+        plan = self.plan
+        return held_costs(self.sample, self.halves, plan.losses, self.tried, plan.extra_alpha, plan.seed)
 
     def errors(self) -> tuple[MeasuredError, ...]:
         """The plug-in error of each notion, and its noise floor where that is cheap."""

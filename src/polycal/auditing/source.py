@@ -7,8 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from polycal._threads import thread_count
+from polycal._threads import cpu_count, thread_count
 from polycal.auditing.passes import AnyPass, show
+from polycal.features import joined_features
 from polycal.io.chunks import Chunk, PredictionFiles
 from polycal.listed import ListedSample
 from polycal.listed import joined as joined_lists
@@ -25,6 +26,11 @@ _THREAD_ROWS, _THREAD_CELLS = 1 << 14, 1 << 20
 def held_rows(n_classes: int) -> int:
     """How many rows of so many classes are held; beyond, the audit is one of sums, cells and a sketch."""
     return HELD_CELLS // max(n_classes, _FEW_CLASSES)
+
+
+def sketch_rows(n_classes: int) -> int:
+    """Rows that searches see: a third of those that would be held, which the least memory allowed has room for."""
+    return max(1, held_rows(n_classes) // 3)
 
 
 def n_cells(sample: Sample) -> int:
@@ -52,11 +58,14 @@ class Source(ABC):
         """Show all rows, with their numbers, to a pass."""
 
     def n_threads(self, bytes_each: int, n_jobs: int | None) -> int:
-        """As many threads as asked for, if a quarter of the memory has room for what all but one need."""
+        """As many threads as asked for, if a quarter of the memory has room for what all but one need.
+
+        Where memory is bounded, no more than there are cores: each thread has a heap of its own, which only grows.
+        """
         asked = thread_count(n_jobs)
-        return (
-            asked if self.free_memory is None else min(asked, 1 + self.free_memory // 4 // max(1, bytes_each))
-        )
+        if self.free_memory is None:
+            return asked
+        return min(asked, cpu_count(), 1 + self.free_memory // 4 // max(1, bytes_each))
 
 
 @dataclass(eq=False)
@@ -136,4 +145,5 @@ def joined(parts: list[Sample]) -> Sample:
         )
     proba = np.concatenate([part.proba for part in parts])
     names = next((part.class_names for part in parts if part.class_names is not None), None)
-    return Sample(proba, np.concatenate([part.labels for part in parts]), weights, names)
+    features = joined_features([part.features for part in parts])
+    return Sample(proba, np.concatenate([part.labels for part in parts]), weights, names, features)

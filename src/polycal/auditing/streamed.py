@@ -1,11 +1,10 @@
 """The answers of rows that go by, in three passes: within stated limits, which the result tells.
 
-Three things are approximate: the errors of questions are computed in cells of the predicted probability, searches see a
-random sample of the searched half (the sketch), and the kernel search compares rows with landmarks instead of with each
-other. What is found is judged exactly, on all rows of the other half.
+Errors of questions are computed in cells of the predicted probability, searches see a random sample (the sketch), the
+kernel search uses landmarks. What is found is judged exactly, on all rows of the other half.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -13,8 +12,37 @@ import numpy as np
 
 from polycal._threads import map_threads
 from polycal._typing import Ints
-from polycal.auditing.findings import MIN_ROWS, Judged, findings_of, found_level, search_all
-from polycal.auditing.passes import AnyPass, ChoosingPass, JudgingPass, MeasuringPass, SearchingPass
+from polycal.auditing.costs import (
+    Cost,
+    CostLevels,
+    cost_states,
+    costs_of,
+    recalibration_states,
+    saving_states,
+    swap_states,
+)
+from polycal.auditing.findings import (
+    MIN_ROWS,
+    Found,
+    Judged,
+    WholeTest,
+    findings_of,
+    reading_state,
+    search_all,
+    whole_weight,
+)
+from polycal.auditing.nodes import NodeError, judged_nodes, node_states
+from polycal.auditing.parts import Finding, MeasuredError, QuestionError
+from polycal.auditing.passes import (
+    GONE_BY,
+    IN_CELLS,
+    ON_A_SKETCH,
+    AnyPass,
+    ChoosingPass,
+    JudgingPass,
+    MeasuringPass,
+    SearchingPass,
+)
 from polycal.auditing.pictures import Picture, found_pictures, named_pictures
 from polycal.auditing.questions import (
     CONFIDENCE,
@@ -25,28 +53,31 @@ from polycal.auditing.questions import (
     named_of,
     ranked_classes,
 )
-from polycal.auditing.result import Finding, MeasuredError, QuestionError
 from polycal.auditing.rows import Measured, Plan, Rows, hidden_words
-from polycal.auditing.source import HELD_CELLS, Source, held_rows
+from polycal.auditing.shares import found_level
+from polycal.auditing.slicing import NO_FOUND, FoundSlices, Slices
+from polycal.auditing.source import HELD_CELLS, Source, held_rows, sketch_rows
+from polycal.auditing.streamed_errors import (
+    SMOOTH_CONFIDENCE,
+    is_largest,
+    notion_errors,
+    searched_notions,
+)
+from polycal.auditing.streamed_slices import finish_states, make_states
 from polycal.calibrators.base import Calibrator
 from polycal.families.auditor import Auditor, NotionAuditor
 from polycal.families.kernel import KernelAuditor
-from polycal.families.notion import ErrorEstimate, Notion
+from polycal.families.notion import ErrorEstimate
 from polycal.families.questions import (
     MOST_CLASSES,
-    Classwise,
-    Confidence,
-    PerQuestion,
     SubsetWitness,
-    TopWitness,
 )
 from polycal.families.witness import Witness
-from polycal.inference.certificate import main_question, worst_range
 from polycal.inference.question_bounds import Residuals
 from polycal.inference.redraw import Noise
-from polycal.sample import Sample, ask_members, likely_classes
+from polycal.sample import Sample, likely_classes
 from polycal.states.cells import QuestionSummary, Weights
-from polycal.states.certificate import CertificateState, ReadingState
+from polycal.states.certificate import CertificateState
 from polycal.states.kernel import KernelState, choose_landmarks
 from polycal.states.questions import ClassesState, QuestionState
 from polycal.states.rows import SketchState
@@ -57,23 +88,8 @@ from polycal.states.sums import ScoreState
 _CELLS, _CLASS_CELLS, _TEST_CELLS = 1 << 16, 1 << 20, 1 << 10
 # Rows of the pictures: more could not be seen.
 _DRAWN_ROWS = 20_000
-# Draws behind a noise floor.
-_FLOOR_DRAWS = 20
-_SMOOTH_CONFIDENCE, _SMOOTH_CLASSWISE = Confidence(smooth=True), Classwise(smooth=True)
 # What a row takes while a certificate is finished.
 _PROOF_BYTES = 128
-
-_GONE_BY = (
-    "There are more than {rows:,} rows of {classes:,} classes ({cells:,} probabilities), so not all are held."
-)
-_IN_CELLS = (
-    "Errors are computed in cells of the predicted probability, {cells:,} for confidence and each group and "
-    "{class_cells:,} for each class; what this can change is taken off the notions' errors."
-)
-_ON_A_SKETCH = (
-    "Searches saw a random sample of at most {rows:,} rows of the searched half; the kernel search saw all of it, "
-    "through landmarks. What they found was judged on every row of the other half."
-)
 
 
 @dataclass(eq=False)
@@ -83,10 +99,13 @@ class StreamedRows(Rows):
     source: Source
     plan: Plan
     calibrator: Calibrator | None = None
+    # Whose effect on costs is measured beside, row by row.
+    tried: Calibrator | None = None
     _measured: MeasuringPass | None = field(default=None, init=False)
     _judged: JudgingPass | None = field(default=None, init=False)
     _notions: dict[int, ErrorEstimate] = field(default_factory=dict, init=False)
     _followed: Ints | None = field(default=None, init=False)
+    _found: FoundSlices = field(default=NO_FOUND, init=False)
 
     def measure(self) -> Measured:
         """The first pass: scores, classes and groups over all rows, and random rows of both halves."""
@@ -108,6 +127,7 @@ class StreamedRows(Rows):
             confidence=confidence,
             ranks=ranks,
             groups=self._groups(passed, groups),
+            nodes=self._nodes(passed),
         )
 
     def find(self) -> tuple[Finding, ...]:
@@ -117,25 +137,45 @@ class StreamedRows(Rows):
             return ()
         sketch, plan = measured.sketch.finish(), self.plan
         found = self._searched(sketch)
-        self._notions = self._searched_notions(sketch, found)
+        self._notions = searched_notions(self.plan.notions, sketch, found)
         self._judged = self._run(self._judging(found, sketch))
         threads = self.source.n_threads(_PROOF_BYTES * measured.n_judging, plan.n_jobs)
         certificates = map_threads(CertificateState.finish, self._judged.certificates.values(), threads)
         readings = [state.finish() for state in self._judged.readings.values()]
         judged = list(map(Judged, certificates, readings))
-        noises = {name: partial(self._noise, auditor) for name, auditor in plan.auditors.items()}
-        return findings_of(found, judged, noises, plan.alpha, plan.seed, len(plan.groups))
+        tests = {name: self._whole_test(auditor) for name, auditor in plan.auditors.items()}
+        return findings_of(found, judged, tests, plan.core_alpha, plan.seed, len(plan.groups))
 
-    def _noise(self, auditor: Auditor) -> Noise | None:
+    def _whole_test(self, auditor: Auditor) -> WholeTest | None:
         """A test by all rows; the kernel has none, for half of so many rows shows nearly as much."""
-        if auditor != NotionAuditor(_SMOOTH_CONFIDENCE) or self.source.is_listed:
+        if auditor != NotionAuditor(SMOOTH_CONFIDENCE) or self.source.is_listed:
             return None
+        return WholeTest(whole_weight(auditor), self._confidence_noise)
+
+    def _confidence_noise(self) -> Noise:
         cells = self._first().ranks[CONFIDENCE].in_cells(_TEST_CELLS)
         return Noise(cells.error(), cells.draw)
 
+    def slices(self) -> Slices:
+        """Cut and searched for on the sketch; judged on the other half, and named slices measured, by the last pass."""
+        if not self.plan.slices.asked or self._judged is None:
+            return Slices((), ())
+        return finish_states(self.plan, self._found, self._first(), self._judged, self._question)
+
     def errors(self) -> tuple[MeasuredError, ...]:
         """Each notion's error: of smooth questions in cells, of others by the witness that the searches found."""
-        return tuple(self._error(number, notion) for number, notion in enumerate(self.plan.notions))
+        return notion_errors(
+            self.plan, self.source, self._followed, self._first(), self._judged, self._notions
+        )
+
+    def costs(self) -> tuple[Cost, ...]:
+        """By all rows; swaps by those of either half."""
+        savings = {} if self._judged is None else self._judged.savings
+        return costs_of(self._first().costs, savings, self._first().recalibrations)
+
+    @property
+    def _cost_levels(self) -> CostLevels:
+        return CostLevels.of(self.plan.extra_alpha, len(self.plan.losses), tried=self.tried is not None)
 
     def named_pictures(self, before: Rows | None) -> list[Picture]:
         """On a random sample of the rows that judge."""
@@ -159,9 +199,10 @@ class StreamedRows(Rows):
         """What is not exact, and from which size on."""
         k, width = self.source.n_classes, self._width
         return (
-            _GONE_BY.format(rows=held_rows(width), classes=k, cells=HELD_CELLS),
-            _IN_CELLS.format(cells=_CELLS, class_cells=_class_cells(width)),
-            _ON_A_SKETCH.format(rows=_sketch_rows(width)),
+            GONE_BY.format(rows=held_rows(width), classes=k, cells=HELD_CELLS),
+            IN_CELLS.format(cells=_CELLS, class_cells=_class_cells(width)),
+            ON_A_SKETCH.format(rows=sketch_rows(width)),
+            *self.plan.slices.words(),
             *(hidden_words(self._first().sketch.finish()) if self.source.is_listed else ()),
         )
 
@@ -174,7 +215,7 @@ class StreamedRows(Rows):
         """The classes to measure; None if all."""
         if self._width == self.source.n_classes:
             return None
-        sketch = SketchState(_sketch_rows(self._width), random_state=self.plan.seed)
+        sketch = SketchState(sketch_rows(self._width), random_state=self.plan.seed)
         return likely_classes(
             self._run(ChoosingPass(seed=self.plan.seed, sketch=sketch)).sketch.finish(), MOST_CLASSES
         )
@@ -188,7 +229,7 @@ class StreamedRows(Rows):
         return self.source.run(task, self.plan.n_jobs)
 
     def _measuring(self) -> MeasuringPass:
-        k, seed = self._width, self.plan.seed
+        k, seed, losses, levels = self._width, self.plan.seed, self.plan.losses, self._cost_levels
         return MeasuringPass(
             seed=seed,
             calibrator=self.calibrator,
@@ -199,18 +240,22 @@ class StreamedRows(Rows):
                 name: QuestionState(members.tolist(), resolution=1 / _CELLS)
                 for name, members in self.plan.groups.items()
             },
-            sketch=SketchState(_sketch_rows(k), random_state=seed),
-            drawn=SketchState(min(_DRAWN_ROWS, max(1, _sketch_rows(k) // 4)), random_state=seed),
+            nodes=node_states(self.plan.nodes),
+            sketch=SketchState(sketch_rows(k), random_state=seed),
+            drawn=SketchState(min(_DRAWN_ROWS, max(1, sketch_rows(k) // 4)), random_state=seed),
+            costs=cost_states(losses, levels, seed),
+            recalibrations=recalibration_states(losses, self.tried, levels, seed),
+            swaps=swap_states(losses),
         )
 
     def _ranks(self) -> dict[str, int]:
         return asked_ranks(self.source.n_classes, is_listed=self.source.is_listed)
 
-    def _searched(self, sketch: Sample) -> dict[str, Witness]:
+    def _searched(self, sketch: Sample) -> list[Found]:
         """The witnesses: of kernels from all searched rows, of everything else from the sketch."""
         kernels = {name: one for name, one in self.plan.auditors.items() if isinstance(one, KernelAuditor)}
         others = {name: one for name, one in self.plan.auditors.items() if name not in kernels}
-        found = dict(zip(others, search_all(others, sketch, self.plan.n_jobs), strict=True))
+        found = search_all(others, sketch, self.plan.n_jobs)
         if kernels:
             landmarks = choose_landmarks(sketch)
             states = {
@@ -218,29 +263,20 @@ class StreamedRows(Rows):
                 for name, one in kernels.items()
             }
             passed = self._run(SearchingPass(seed=self.plan.seed, calibrator=self.calibrator, kernels=states))
-            found |= {name: state.finish() for name, state in passed.kernels.items()}
-        return {name: found[name] for name in self.plan.auditors}
+            found += [Found(name, state.finish()) for name, state in passed.kernels.items()]
+        order = list(self.plan.auditors)
+        return sorted(found, key=lambda one: order.index(one.source))
 
-    def _searched_notions(self, sketch: Sample, found: Mapping[str, Witness]) -> dict[int, ErrorEstimate]:
-        """What to measure on all rows for each notion that is not computed in cells: a witness, from the sketch."""
-        estimates = {}
-        for number, notion in enumerate(self.plan.notions):
-            if notion in (_SMOOTH_CONFIDENCE, _SMOOTH_CLASSWISE):
-                continue
-            witness = found.get(notion.name)
-            if isinstance(witness, SubsetWitness):
-                estimates[number] = ErrorEstimate(0.0, "lower bound", notion, "", 1, 0, witness)
-            else:
-                estimates[number] = notion.estimate(sketch)
-        return estimates
-
-    def _judging(self, found: Mapping[str, Witness], sketch: Sample) -> JudgingPass:
-        shown = {n: e.witness for n, e in self._notions.items() if _is_largest(e)}
+    def _judging(self, found: Sequence[Found], sketch: Sample) -> JudgingPass:
+        shown = {n: e.witness for n, e in self._notions.items() if is_largest(e)}
+        self._found, slices, parts = make_states(self.plan, sketch)
         return JudgingPass(
             seed=self.plan.seed,
             calibrator=self.calibrator,
-            certificates={name: self._certificate(witness) for name, witness in found.items()},
-            readings={name: _reading(witness, sketch) for name, witness in found.items()},
+            certificates={
+                number: self._certificate(one.witness, one.share) for number, one in enumerate(found)
+            },
+            readings={number: reading_state(one.witness, sketch) for number, one in enumerate(found)},
             subsets={
                 n: QuestionState(w.members.tolist(), resolution=1 / _CELLS)
                 for n, w in shown.items()
@@ -251,54 +287,14 @@ class StreamedRows(Rows):
                 for n, w in shown.items()
                 if w is not None and not isinstance(w, SubsetWitness)
             },
+            savings=saving_states(self._first().swaps, self._cost_levels, self.plan.seed),
+            slices=slices,
+            parts=parts,
         )
 
-    def _certificate(self, witness: Witness) -> CertificateState:
-        level = found_level(self.plan.alpha, len(self.plan.auditors))
+    def _certificate(self, witness: Witness, share: float = 1.0) -> CertificateState:
+        level = share * found_level(self.plan.core_alpha, len(self.plan.auditors))
         return CertificateState(witness, alpha=level, random_state=self.plan.seed)
-
-    def _error(self, number: int, notion: Notion) -> MeasuredError:
-        measured, seed = self._first(), self.plan.seed
-        n, k, names = measured.scores.n_samples, self.source.n_classes, self.source.class_names
-        if notion == _SMOOTH_CONFIDENCE:
-            summary = measured.ranks[CONFIDENCE].finish()
-            witness: Witness = TopWitness((summary.curve.phi.simplified(),), k, names)
-            floor = (
-                None
-                if self.source.is_listed
-                else float(measured.ranks[CONFIDENCE].noise(_FLOOR_DRAWS, seed).mean())
-            )
-            return MeasuredError(_in_cells(summary, notion, n, witness), floor)
-        if notion == _SMOOTH_CLASSWISE:
-            summaries = measured.classes.finish()
-            worst = int(np.argmax([summary.low for summary in summaries]))
-            members = np.array([worst if self._followed is None else self._followed[worst]])
-            witness = SubsetWitness(members, summaries[worst].curve.phi.simplified(), k, names)
-            if self.source.is_listed:
-                estimate = _in_cells(summaries[worst], notion, n, witness)
-                return MeasuredError(replace(estimate, upper=max(s.high for s in summaries)), None)
-            floor = float(measured.classes.noise(_FLOOR_DRAWS, seed).max(axis=0).mean())
-            return MeasuredError(_in_cells(summaries[worst], notion, n, witness), floor)
-        return MeasuredError(self._searched_error(number, notion, n), None)
-
-    def _searched_error(self, number: int, notion: Notion, n_samples: int) -> ErrorEstimate:
-        estimate = self._notions.get(number)
-        if self._judged is None or estimate is None:
-            return replace(notion.estimate(self._first().sketch.finish()), kind="heuristic")
-        if number in self._judged.subsets:
-            summary, found = self._judged.subsets[number].finish(), estimate.witness
-            if not isinstance(found, SubsetWitness):
-                raise TypeError("a set of classes was expected.")
-            whole = replace(found, phi=summary.curve.phi.simplified())
-            return _in_cells(summary, notion, n_samples, whole)
-        if number in self._judged.witnesses:
-            state = self._judged.witnesses[number]
-            method = f"the witness found on {estimate.n_samples:,} rows, on all rows; {estimate.method}"
-            return replace(
-                estimate, value=state.estimate, kind="lower bound", method=method, n_samples=n_samples
-            )
-        method = f"on a random sample of {estimate.n_samples:,} rows; {estimate.method}"
-        return replace(estimate, kind="heuristic", method=method)
 
     def _classes(self, passed: MeasuringPass) -> tuple[QuestionError, ...]:
         summaries = passed.classes.finish()
@@ -311,7 +307,7 @@ class StreamedRows(Rows):
             )
             for number, (c, summary) in enumerate(zip(classes, summaries, strict=True))
         ]
-        return ranked_classes(measures, self.plan.alpha)
+        return ranked_classes(measures, self.plan.core_alpha)
 
     def _named(self, passed: MeasuringPass) -> NamedErrors:
         """Confidence, ranks and groups."""
@@ -324,7 +320,16 @@ class StreamedRows(Rows):
             )
             for name, state in (*passed.ranks.items(), *passed.groups.items())
         ]
-        return named_of(measures, len(passed.ranks), self.plan.alpha)
+        return named_of(measures, len(passed.ranks), self.plan.core_alpha)
+
+    def _nodes(self, passed: MeasuringPass) -> tuple[NodeError, ...]:
+        nodes = self.plan.nodes
+        measures = [
+            self._measure(passed, self._question(path, nodes.members[path], state.finish()), state.residuals)
+            for path, state in passed.nodes.items()
+            if nodes
+        ]
+        return judged_nodes(nodes, measures, self.plan.extra_alpha) if nodes else ()
 
     def _measure(
         self, passed: MeasuringPass, error: QuestionError, residuals: Callable[[Weights], Residuals | None]
@@ -339,7 +344,9 @@ class StreamedRows(Rows):
             for name, error in zip(plan.groups, errors, strict=True)
         ]
         noises = [None if one is None else Noise(one.error(), one.draw) for one in cells]
-        return judged_groups(errors, noises, len(plan.auditors), plan.alpha, plan.seed, plan.n_jobs, n_rows=1)
+        return judged_groups(
+            errors, noises, plan.whole_weight, plan.core_alpha, plan.seed, plan.n_jobs, n_rows=1
+        )
 
     def _question(self, name: str, members: Ints, summary: QuestionSummary) -> QuestionError:
         return QuestionError(
@@ -360,30 +367,3 @@ class StreamedRows(Rows):
 def _class_cells(n_classes: int) -> int:
     """Cells of each class: a power of two, all classes together about a million."""
     return int(2 ** np.clip(np.floor(np.log2(_CLASS_CELLS / n_classes)), 10, 16))
-
-
-def _sketch_rows(n_classes: int) -> int:
-    """Rows that searches see: a third of those that would be held, which the least memory allowed has room for."""
-    return max(1, held_rows(n_classes) // 3)
-
-
-def _is_largest(estimate: ErrorEstimate) -> bool:
-    """Whether the estimate is the correlation of its witness: no mean or sum of several, and no bound from above."""
-    return not isinstance(estimate.notion, PerQuestion) and estimate.kind != "upper bound"
-
-
-def _reading(witness: Witness, sketch: Sample) -> ReadingState:
-    """What to read off of a witness: the range of its main question that is worst on the sketch."""
-    members = main_question(witness, sketch)
-    worst = worst_range(ask_members(sketch, members))
-    return (
-        ReadingState(None, *worst, top=members)
-        if isinstance(members, int)
-        else ReadingState(members.tolist(), *worst)
-    )
-
-
-def _in_cells(summary: QuestionSummary, notion: Notion, n_samples: int, witness: Witness) -> ErrorEstimate:
-    method = f"cells of the predicted probability; the exact value is within {summary.bound:.1e} of {summary.value:.6f}"
-    upper = summary.high if summary.unknown else None
-    return ErrorEstimate(summary.low, "lower bound", notion, method, 1, n_samples, witness, upper=upper)

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,20 +10,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from polycal._card import card, some
-from polycal._threads import map_threads, one_blas_thread
-from polycal._typing import Float64s, Floats, Ints, Path
-from polycal._validation import check_proba, check_sample, column_names, to_numpy
+from polycal._card import card, some, value_words
+from polycal._threads import late_bar, map_threads, one_blas_thread
+from polycal._typing import Float64s, Floats, Path
+from polycal._validation import check_proba, check_sample, column_names, like_frame, to_numpy
 from polycal.calibrators.priors import warn_if_few
-from polycal.families.auditor import weighted_rows
+from polycal.calibrators.rows import FitRows, check_row_groups
 from polycal.sample import Sample, row_blocks, row_sums
 from polycal.steps import Program, Softmax, run
-from polycal.storage.saved import Saved, save
+from polycal.storage.saved import Saved, plain_items, save
 
 # Blocks are so much smaller than elsewhere: several threads work on one each.
 _SHARE = 8
-# Larger weights, on average, are not counts of rows.
-_MOST_COPIES = 10
 
 
 class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
@@ -46,6 +43,16 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
         The same as an array, only where names are known.
     steps_ : tuple of Step
         The fitted map.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> calibrator = pc.TemperatureScaling()
+    >>> isinstance(calibrator, pc.Calibrator)
+    True
+    >>> calibrator.fit(made.proba, made.labels).predict_proba(made.proba).shape
+    (800, 4)
     """
 
     role: ClassVar[str] = "calibrator"
@@ -59,11 +66,19 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
         "isotonic": "polycal.calibrators.one_vs_rest",
         "kernel": "polycal.calibrators.kernel.calibrator",
         "matrix": "polycal.calibrators.matrix",
+        "multicalibrated": "polycal.calibrators.multicalibrated",
         "temperature": "polycal.calibrators.temperature",
         "vector": "polycal.calibrators.vector",
     }
     # Fitted attributes, beside the steps, that are written to the file: numbers or arrays.
     saved_attributes: ClassVar[tuple[str, ...]] = ()
+    # Whether `_fit` takes the groups of rows that are held out together.
+    takes_groups: ClassVar[bool] = False
+    # Whether it looks at features beside the predictions.
+    takes_features: ClassVar[bool] = False
+    # What `partial_fit` goes on from; neither copied nor saved.
+    transient: ClassVar[tuple[str, ...]] = ("_rows",)
+    _rows: FitRows | None = None
 
     from_logits: bool
     n_classes_: int
@@ -76,7 +91,16 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
     def _fit(self, sample: Sample) -> Program:
         """Learn the map from a validated sample; its rows must end on the simplex, up to rounding."""
 
-    def fit(self, proba: Any, y: Any, sample_weight: Any = None, *, class_names: Any = None) -> Self:
+    def fit(
+        self,
+        proba: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        class_names: Any = None,
+        groups: Any = None,
+        from_logits: bool | None = None,
+    ) -> Self:
         """Learn the map.
 
         Parameters
@@ -90,28 +114,88 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
             Non-negative weights; a row of weight 2 counts as two rows.
         class_names : sequence of str, optional
             Names of the classes, in the order of the columns.
+        groups : array-like of shape (n_samples,), optional
+            A label for each row, the same for rows that belong together (frames of a film, visits of a patient): these
+            are held out together. Refused by calibrators that hold no rows out.
+        from_logits : bool, optional
+            Whether ``proba`` are logits, where that differs from the calibrator's own ``from_logits``.
 
         Returns
         -------
         Calibrator
             Itself.
         """
-        sample = check_sample(
-            y, proba, sample_weight=sample_weight, class_names=class_names, from_logits=self.from_logits
-        )
-        return self._fit_sample(sample)
+        return self._fit_rows(self._check_rows(proba, y, sample_weight, class_names, groups, from_logits))
+
+    def partial_fit(
+        self,
+        proba: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        class_names: Any = None,
+        groups: Any = None,
+        from_logits: bool | None = None,
+    ) -> Self:
+        """Learn from more rows, beside those of all calls before.
+
+        The first call is that of `fit`; parameters are the same. A calibrator refers to the rows of its last fit for
+        this, but copies, pickles and files of it do not have them: such a one is fitted anew with all rows. `fit`
+        forgets what was before.
+
+        Returns
+        -------
+        Calibrator
+            Itself.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(
+                proba, y, sample_weight, class_names=class_names, groups=groups, from_logits=from_logits
+            )
+        if self._rows is None:
+            raise ValueError(
+                "partial_fit needs the rows of the first fit, which files and copies do not have; fit anew on all rows."
+            )
+        if class_names is None and column_names(proba) is None:
+            class_names = self.class_names_
+        more = self._check_rows(proba, y, sample_weight, class_names, groups, from_logits)
+        return self._fit_rows(self._rows.joined(more), go_on=True)
+
+    def _check_rows(self, proba: Any, y: Any, weight: Any, names: Any, groups: Any, logits: Any) -> FitRows:
+        """The rows past the gate."""
+        logits = self.from_logits if logits is None else logits
+        sample = check_sample(y, proba, sample_weight=weight, class_names=names, from_logits=logits, name="y")
+        if groups is not None and not self.takes_groups:
+            raise ValueError(f"{type(self).__name__} does not hold groups of rows out; leave out groups.")
+        return FitRows(sample, check_row_groups(groups, sample.n_samples))
 
     def _n_numbers(self, n_classes: int) -> int:  # noqa: ARG002 - for subclasses
         """How many numbers are fitted whatever the rows; fewer rows than that are worth a warning."""
         return 0
 
-    def _fit_sample(self, sample: Sample, **options: Any) -> Self:
+    def _fit_sample(self, sample: Sample) -> Self:
         """Fit on a validated sample."""
+        return self._fit_rows(FitRows(sample))
+
+    def _fit_rows(self, rows: FitRows, *, go_on: bool = False) -> Self:
+        """Fit on validated rows; ``go_on`` where they are those of the last fit, and more below."""
+        sample = rows.sample
         warn_if_few(sample, self._n_numbers(sample.n_classes), type(self).__name__)
-        with one_blas_thread(sample.n_samples * sample.n_classes**2):
-            self.steps_ = self._fit(sample, **options)
+        options = {"groups": rows.group_numbers()} if self.takes_groups else {}
+        name = f"fitting {type(self).__name__}"
+        with late_bar(name), one_blas_thread(sample.n_samples * sample.n_classes**2):
+            self.steps_ = (self._refit if go_on else self._fit)(sample, **options)
         self._set_classes(sample.n_classes, sample.class_names)
+        self._rows = rows
         return self
+
+    def _refit(self, sample: Sample, **options: Any) -> Program:
+        """Learn anew from the rows of the last fit and more below them; subclasses may go on from what they have."""
+        return self._fit(sample, **options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in self.transient}
 
     def _set_classes(self, n_classes: int, class_names: tuple[str, ...] | None) -> None:
         """Set what is known of the classes."""
@@ -128,7 +212,7 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         return np.arange(self.n_classes_) if self.class_names_ is None else np.array(self.class_names_)
 
-    def predict_proba(self, proba: Any, *, n_jobs: int | None = -1) -> Any:
+    def predict_proba(self, proba: Any, *, n_jobs: int | None = -1, from_logits: bool | None = None) -> Any:
         """Calibrated probabilities.
 
         Parameters
@@ -137,6 +221,8 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
             Predictions of the kind the calibrator was fitted on.
         n_jobs : int, optional
             Threads over blocks of rows: -1 is one per core, None is one.
+        from_logits : bool, optional
+            Whether ``proba`` are logits, where that differs from the calibrator's own ``from_logits``.
 
         Returns
         -------
@@ -145,18 +231,26 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
             float16, else float64.
         """
         check_is_fitted(self)
+        if from_logits is not None and from_logits != self.from_logits:
+            return self._taking(from_logits=from_logits).predict_proba(proba, n_jobs=n_jobs)
         columns = column_names(proba)
         self.check_class_names(columns)
         array = np.atleast_1d(to_numpy(proba, "y_proba"))
+        # The gate refuses no rows and other classes before room is made for the classes that a file claims.
+        self._check_block(array[:1], 0)
         out = np.empty((array.shape[0], self.n_classes_), dtype=_output_dtype(array))
-        # An empty array has no blocks, and is for the gate to refuse.
-        blocks = list(row_blocks(array.shape[0], _SHARE * self.n_classes_)) or [slice(0, 0)]
+        blocks = list(row_blocks(array.shape[0], _SHARE * self.n_classes_))
 
         def fill(rows: slice) -> None:
             out[rows] = self._map(self._check_block(array[rows], rows.start))
 
         map_threads(fill, blocks, n_jobs)
-        return out if columns is None else _like_frame(proba, out, self.class_names_ or columns)
+        return out if columns is None else like_frame(proba, out, self.class_names_ or columns)
+
+    @property
+    def _n_inputs(self) -> int:
+        """Columns of the rows that the steps take."""
+        return self.n_classes_
 
     def _taking(self, *, from_logits: bool) -> Self:
         """The same fitted map, of logits or of probabilities, whichever it was fitted on: files say what they hold."""
@@ -213,13 +307,26 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
         """Whether `fit` has been called."""
         return hasattr(self, "steps_")
 
-    def _repr_html_(self) -> str:
+    def summary(self) -> str:
+        """What was fitted, in words, a line for each thing: what the card of a notebook shows."""
+        lines = self._told()
+        width = max(len(label) for label, _ in lines)
+        return "\n".join([repr(self), *(f"  {label:<{width}}  {value}" for label, value in lines)])
+
+    def _told(self) -> list[tuple[str, str]]:
+        """Label and value of each line of the summary."""
         if not self.__sklearn_is_fitted__():
-            return card(repr(self), [("fitted", "not yet")])
-        learnt = [(name, _in_words(getattr(self, name))) for name in self.saved_attributes]
+            return [("fitted", "not yet")]
         names = [] if self.class_names_ is None else [("names", some(self.class_names_))]
         steps = " → ".join(type(step).__name__ for step in self.steps_) or "nothing is changed"
-        return card(repr(self), [("classes", f"{self.n_classes_:,}"), *names, *learnt, ("steps", steps)])
+        return [("classes", f"{self.n_classes_:,}"), *names, *self._learnt(), ("steps", steps)]
+
+    def _learnt(self) -> list[tuple[str, str]]:
+        """Those of what was learnt."""
+        return [(name, value_words(getattr(self, name))) for name in self.saved_attributes]
+
+    def _repr_html_(self) -> str:
+        return card(repr(self), self._told())
 
     def _repr_mimebundle_(self, **_kwargs: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
@@ -237,7 +344,7 @@ class Calibrator(Saved, TransformerMixin, BaseEstimator, ABC):
         return {
             "n_classes": self.n_classes_,
             "class_names": self.class_names_,
-            "params": _plain_items(self.get_params(deep=False)),
+            "params": plain_items(self.get_params(deep=False)),
             "steps": self.steps_,
             "attributes": {name: getattr(self, name) for name in self.saved_attributes},
         }
@@ -308,64 +415,7 @@ class IdentityCalibrator(Calibrator):
         return ()
 
 
-def counted_rows(sample: Sample) -> Sample:
-    """The sample with each row as often as its weight says, if all weights are whole and not large.
-
-    Such weights are counts: the copies are different observations, which may be in different folds. Other weights say
-    how much a row matters; it is one observation, and must not be in two folds.
-    """
-    if _holds_counts(sample):
-        return replace(sample.take(counted_index(sample)), sample_weight=None)
-    return weighted_rows(sample)
-
-
-def counted_index(sample: Sample) -> Ints:
-    """Where the rows of `counted_rows` come from."""
-    weight = np.ones(sample.n_samples) if sample.sample_weight is None else sample.sample_weight
-    times = weight.astype(np.int64) if _holds_counts(sample) else (weight > 0).astype(np.int64)
-    return np.repeat(np.arange(sample.n_samples), times)
-
-
-def _holds_counts(sample: Sample) -> bool:
-    """Whether the weights are counts of rows."""
-    weight = sample.sample_weight
-    if weight is None:
-        return False
-    return bool((weight == np.round(weight)).all() and weight.sum() <= _MOST_COPIES * sample.n_samples)
-
-
-def _like_frame(frame: Any, values: Floats, columns: Sequence[Any]) -> Any:
-    """``values`` as a frame of the same library as ``frame``, and with the same index where there is one."""
-    import narwhals as nw  # noqa: PLC0415 - NumPy users should not pay for it
-
-    library = nw.from_native(frame, eager_only=True).implementation
-    names = [str(column) for column in columns]
-    made = nw.from_numpy(values, schema=names, backend=library).to_native()
-    if library.is_pandas_like():
-        made.index = frame.index
-        made.columns = list(columns)
-    return made
-
-
 def _output_dtype(array: NDArray[Any]) -> np.dtype[Any]:
     """Float32 for half and single precision, else float64."""
     small = array.dtype.kind == "f" and array.dtype.itemsize <= 4
     return np.dtype(np.float32 if small else np.float64)
-
-
-def _in_words(value: Any) -> str:
-    """A fitted number, or the shape of a fitted array."""
-    array = np.asarray(value)
-    if array.ndim:
-        return f"array of shape {array.shape}"
-    return f"{array.item():.6g}" if array.dtype.kind == "f" else str(array.item())
-
-
-def _plain_items(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that JSON gives back as they are, with NumPy's numbers as Python's."""
-    items = {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}
-    return {
-        name: value
-        for name, value in items.items()
-        if value is None or type(value) in {bool, int, float, str}
-    }

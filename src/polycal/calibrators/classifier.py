@@ -18,6 +18,7 @@ from polycal._typing import Float64s, Floats, Ints
 from polycal._validation import check_weight, to_numpy
 from polycal.calibrators.base import Calibrator
 from polycal.calibrators.kernel import KernelCalibrator
+from polycal.calibrators.registry import check_unfitted
 from polycal.steps import Log, Softmax
 
 
@@ -28,8 +29,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator : classifier
         With ``predict_proba``, or else ``decision_function``, whose scores go through a softmax.
-    calibrator : Calibrator, optional
-        `KernelCalibrator` by default.
+    calibrator : Calibrator or str, optional
+        `KernelCalibrator` by default; or the name of one, such as "temperature".
     cv : int, cross-validation splitter, iterable of splits, or "prefit"
         How rows are held out: each fold is predicted by a copy of the classifier fitted on the others (5 stratified
         folds by default). With "prefit", or an estimator in scikit-learn's ``FrozenEstimator``, the classifier is
@@ -65,7 +66,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """
 
     def __init__(
-        self, estimator: Any, calibrator: Calibrator | None = None, cv: Any = 5, *, n_jobs: int | None = None
+        self,
+        estimator: Any,
+        calibrator: Calibrator | str | None = None,
+        cv: Any = 5,
+        *,
+        n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.calibrator = calibrator
@@ -123,7 +129,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _fit_calibrator(self, proba: Floats, labels: Ints, weight: Float64s | None) -> None:
         """Fit a copy of the calibrator on held-out predictions."""
         calibrator = KernelCalibrator() if self.calibrator is None else self.calibrator
-        self.calibrator_ = clone(calibrator)
+        self.calibrator_ = clone(check_unfitted(calibrator, "calibrator"))
         self.calibrator_.fit(self._calibrator_input(proba), labels, weight)
 
     def _calibrator_input(self, proba: Floats) -> Floats:

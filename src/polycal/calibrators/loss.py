@@ -142,8 +142,9 @@ class Scores:
 
     def excess(self, reference: "Scores", groups: Ints) -> tuple[float, float]:
         """How much more the log loss is than a reference's for the same rows, and its standard error by groups."""
-        more = self.mass * (self.log_losses - reference.log_losses)
-        return float(more.sum()), float(np.linalg.norm(np.bincount(groups, more)))
+        more = self.log_losses - reference.log_losses
+        mean = float(self.mass @ more)
+        return mean, float(np.linalg.norm(np.bincount(groups, self.mass * (more - mean))))
 
     def accuracy_gain(self, reference: "Scores") -> tuple[float, float]:
         """The gain in accuracy on a reference for the same rows, and its standard error."""

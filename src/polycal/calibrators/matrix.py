@@ -8,11 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from polycal._typing import Float64s, Floats
-from polycal.calibrators.base import Calibrator, counted_rows
+from polycal.calibrators.base import Calibrator
 from polycal.calibrators.loss import log_proba, losses_and_proba, total_weight, working_dtype
 from polycal.calibrators.optimise import Effort
 from polycal.calibrators.priors import DIRICHLET_RATIO, MatrixPenalty, check_penalty, check_prior, is_auto
 from polycal.calibrators.regression import FoldModels, SoftmaxRegression, sort_by_fold
+from polycal.calibrators.rows import counted_rows
 from polycal.calibrators.temperature import fit_inverse_temperature
 from polycal.sample import Sample, row_blocks, split_rows
 from polycal.steps import Linear, Log, Program, Softmax
@@ -56,9 +57,7 @@ class LogLinearCalibrator(Calibrator):
         choice = self._choose(sample, prior)
         start = tempered_map(sample, prior)
         penalty = self._penalty(choice.penalty).under(prior, start[0, 0]).per(total_weight(sample))
-        self.weight_, self.bias_ = fit_log_linear(
-            sample, penalty, start if choice.start is None else choice.start
-        )
+        self.weight_, self.bias_ = fit_log_linear(sample, penalty, choice.maps[0] if choice.maps else start)
         self.off_diagonal_ = choice.penalty
         self.cv_log_loss_ = np.array(choice.table, dtype=np.float64).reshape(-1, 2)
         return Log(), Linear(self.weight_, self.bias_), Softmax()
@@ -272,14 +271,14 @@ class PenaltyChoice:
     Attributes
     ----------
     penalty : float
-    start : ndarray of shape (n_classes + 1, n_classes), or None
-        A map near that of this penalty, the bias below the matrix.
+    maps : sequence of ndarray of shape (n_classes + 1, n_classes)
+        Those of the folds, the bias below the matrix; none where no penalty was tried.
     table : sequence
         Every penalty tried, and its log loss on held-out rows.
     """
 
     penalty: float
-    start: Floats | None = None
+    maps: Sequence[Floats] = ()
     table: Sequence[tuple[float, float]] = ()
 
 
@@ -297,44 +296,70 @@ def choose_penalty(sample: Sample, penalty: Callable[[float], MatrixPenalty], pr
         The weight of the prior.
     """
     sample = counted_rows(sample)
-    penalties = (total_weight(sample) * RELATIVE_PENALTIES).tolist()
     if sample.n_samples < 2 * N_FOLDS:
-        return PenaltyChoice(penalties[0])
-    path = _HeldOutPath(sample, prior)
-    losses: list[Float64s] = []
-    points: list[Floats] = []
-    for off_diagonal in penalties:
-        losses.append(path.move(penalty(off_diagonal)))
-        points.append(path.models.weights[0])
-        means = [float(path.mass @ of_rows) for of_rows in losses]
-        if min(means[-_PATIENCE:]) > min(means) + CHOICE_EFFORT.tolerance:
-            break
-    chosen = _largest_good(losses, path.mass)
-    return PenaltyChoice(penalties[chosen], points[chosen], list(zip(penalties, means, strict=False)))
+        return PenaltyChoice(float(total_weight(sample) * RELATIVE_PENALTIES[0]))
+    order, folds = sort_by_fold(split_rows(sample, (1.0,) * N_FOLDS, _SEED))
+    much_work = sample.proba.size * sample.n_classes > _MUCH_WORK
+    return HeldOutPath(sample.take(order), folds[:1] if much_work else folds, prior).walk(penalty)
 
 
-class _HeldOutPath:
-    """Maps of all folds but one each, from penalty to penalty, and the losses of the rows held out."""
+class HeldOutPath:
+    """Maps of all folds but one each, from penalty to penalty, and the losses of the rows held out.
 
-    def __init__(self, sample: Sample, prior: float) -> None:
-        order, folds = sort_by_fold(split_rows(sample, (1.0,) * N_FOLDS, _SEED))
-        much_work = sample.proba.size * sample.n_classes > _MUCH_WORK
-        folds = folds[:1] if much_work else folds
-        sample, mass = sample.take(order), sample.mass[order]
+    Parameters
+    ----------
+    sample : Sample
+        Sorted by fold.
+    folds : sequence of slice
+        Neighbours that are held out.
+    prior : float
+        The weight of the prior.
+    effort : Effort
+    """
+
+    def __init__(
+        self, sample: Sample, folds: Sequence[slice], prior: float, effort: Effort = CHOICE_EFFORT
+    ) -> None:
         self._prior, self._inverses = prior, fold_inverses(sample, folds, prior)
+        self._total, self._effort = total_weight(sample), effort
         starts = [scaled_map(sample.n_classes, inverse) for inverse in self._inverses]
         self.models = fold_maps(sample, folds, starts)
-        self._fitted = [total_weight(sample) * (1.0 - float(mass[fold].sum())) for fold in folds]
-        self._labels, held_out = sample.labels[: folds[-1].stop], mass[: folds[-1].stop]
-        self.mass: Float64s = held_out / held_out.sum()
+        mass = sample.mass
+        self._fitted = [self._total * (1.0 - float(mass[fold].sum())) for fold in folds]
+        rows = slice(folds[0].start, folds[-1].stop)
+        self._labels, self._mass = sample.labels[rows], mass[rows] / mass[rows].sum()
 
-    def move(self, penalty: MatrixPenalty) -> Float64s:
-        """Fit anew, from the maps before; the log loss of each held-out row."""
+    def walk(self, penalty: Callable[[float], MatrixPenalty], stride: int = 1) -> PenaltyChoice:
+        """The largest of every so manieth penalty whose log loss is within its noise of the least.
+
+        From large to small, until two in a row are worse than the best.
+        """
+        penalties = (self._total * RELATIVE_PENALTIES[::stride]).tolist()
+        losses: list[Float64s] = []
+        maps: list[Sequence[Floats]] = []
+        for off_diagonal in penalties:
+            self.move(penalty(off_diagonal))
+            losses.append(self._losses())
+            maps.append(self.models.weights)
+            means = [float(self._mass @ of_rows) for of_rows in losses]
+            if min(means[-_PATIENCE:]) > min(means) + CHOICE_EFFORT.tolerance:
+                break
+        chosen = _largest_good(losses, self._mass)
+        return PenaltyChoice(penalties[chosen], maps[chosen], list(zip(penalties, means, strict=False)))
+
+    def move(self, penalty: MatrixPenalty) -> None:
+        """Fit anew, from the maps before."""
         folds = zip(self._inverses, self._fitted, strict=True)
         penalties = [penalty.under(self._prior, inverse).per(weight) for inverse, weight in folds]
-        self.models.move(penalties, CHOICE_EFFORT)
-        logits = self.models.held_out()
-        losses = np.empty(self._labels.size)
+        self.models.move(penalties, self._effort)
+
+    def logits(self, maps: Sequence[Floats]) -> Floats:
+        """What maps, one for each fold, make of its rows."""
+        return self.models.held_out(maps)
+
+    def _losses(self) -> Float64s:
+        """The log loss of each held-out row."""
+        logits, losses = self.models.held_out(), np.empty(self._labels.size)
         for rows in row_blocks(*logits.shape):
             losses[rows], _ = losses_and_proba(logits[rows].astype(np.float64), self._labels[rows])
         return losses

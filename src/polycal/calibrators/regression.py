@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from polycal._threads import map_threads
 from polycal._typing import Float64s, Floats, Ints
 from polycal.calibrators.loss import (
     curvature,
@@ -25,6 +26,9 @@ _BLOCK_SIZE = 96
 _NEGLIGIBLE = 1e-3
 # No penalty counts for less than this multiple of the curvature's rounding error: some may be 0.
 _WEAKEST = 10.0
+
+# Multiplications from which a pass over the rows is worth several threads.
+_LARGE = 1 << 26
 
 Directions = Callable[[slice], Floats]
 
@@ -160,11 +164,16 @@ class SoftmaxRegression:
 
     def loss(self, weight: Floats) -> tuple[float, Floats]:
         """The log loss, and its gradient."""
-        value, gradient = 0.0, np.zeros_like(weight)
-        for rows in self._blocks(weight.shape[1]):
+
+        def part(rows: slice) -> tuple[float, Floats]:
             losses, proba = losses_and_proba(self._logits(weight, rows), self.labels[rows])
-            value += float(np.dot(losses, self.mass[rows]))
-            gradient += self.features[rows].T @ to_residual(proba, self.labels[rows], self.mass[rows])
+            value = float(np.dot(losses, self.mass[rows]))
+            return value, self.features[rows].T @ to_residual(proba, self.labels[rows], self.mass[rows])
+
+        is_large = self.labels.size * weight.size >= _LARGE
+        value, gradient = 0.0, np.zeros_like(weight)
+        for more, along in map_threads(part, self._blocks(max(weight.shape)), -1 if is_large else 1):
+            value, gradient = value + more, np.add(gradient, along, out=gradient)
         return value, gradient
 
     def solve(
@@ -200,10 +209,10 @@ class SoftmaxRegression:
             logits += self.offset[rows]
         return logits
 
-    def _blocks(self, n_classes: int) -> Iterator[slice]:
+    def _blocks(self, width: int) -> Iterator[slice]:
         """Slices of the rows that count."""
         for part in self.parts:
-            for rows in row_blocks(part.stop - part.start, n_classes):
+            for rows in row_blocks(part.stop - part.start, width):
                 yield slice(part.start + rows.start, part.start + rows.stop)
 
 
@@ -305,22 +314,25 @@ class FoldModels:
         start: Sequence[Floats],
         blocks: ClassBlocks | None = None,
     ) -> None:
-        self._kept = KeptBlocks(blocks)
         problems = problems if len(problems) == len(folds) else list(problems) * len(folds)
         self.problems = [problem.without(fold) for problem, fold in zip(problems, folds, strict=True)]
         self.folds, self.weights = folds, list(start)
+        # Folds are fitted side by side.
+        self._kept = [KeptBlocks(blocks) for _ in folds]
 
-    def move(self, penalties: Sequence[Penalty], effort: Effort) -> None:
-        """Fit anew with a penalty for each fold, from the models before."""
+    def move(self, penalties: Sequence[Penalty], effort: Effort, done: int = 0) -> None:
+        """Fit anew with a penalty for each fold, from the models before; but for some first."""
+
+        def solve(i: int) -> Floats:
+            return self.problems[i].solve(penalties[i], self.weights[i], effort, self._kept[i])
+
         # A solution is a new array, which the next one does not change.
-        self.weights = [
-            problem.solve(penalty, weight, effort, self._kept)
-            for problem, penalty, weight in zip(self.problems, penalties, self.weights, strict=True)
-        ]
+        solved = map_threads(solve, range(done, len(self.folds)))
+        self.weights = [*self.weights[:done], *solved]
 
-    def held_out(self) -> Floats:
-        """The features times the weights, for the rows of each model's own fold."""
-        triples = zip(self.problems, self.folds, self.weights, strict=True)
+    def held_out(self, weights: Sequence[Floats] | None = None) -> Floats:
+        """The features times the weights, or times others, for the rows of each model's own fold."""
+        triples = zip(self.problems, self.folds, self.weights if weights is None else weights, strict=True)
         return np.concatenate([problem.features[fold] @ weight for problem, fold, weight in triples])
 
 

@@ -7,12 +7,14 @@ from typing import Annotated, Any
 import typer
 
 import polycal as pc
-from polycal._text import printable
+from polycal._text import for_terminal, printable
+from polycal.cli.answer import answer
 from polycal.cli.apply import apply
 from polycal.cli.audit import audit
 from polycal.cli.compare import compare
 from polycal.cli.demo import demo
 from polycal.cli.explore import explore
+from polycal.cli.monitor import monitor
 from polycal.cli.output import BAD_INPUT
 from polycal.cli.recalibrate import recalibrate
 
@@ -22,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for _command in (audit, recalibrate, apply, compare, explore, demo):
+for _command in (audit, monitor, recalibrate, apply, answer, compare, explore, demo):
     app.command()(_command)
 
 
@@ -37,7 +39,7 @@ def _polycal(
 
 def main() -> None:
     """Run the command; bad input ends in one line on stderr and exit code 2, and a warning is one line, too."""
-    with warnings.catch_warnings():
+    with for_terminal(), warnings.catch_warnings():
         warnings.showwarning = _warn
         try:
             app()

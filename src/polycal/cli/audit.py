@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,22 +10,30 @@ import typer
 
 import polycal as pc
 from polycal._text import printable
-from polycal.auditing.result import QuestionError
+from polycal.auditing.parts import QuestionError
 from polycal.cli.inputs import STDIN, read_calibrator, readable_files, shown, usable_memory
+from polycal.cli.layout import names_in, reads_columns
 from polycal.cli.options import (
     AlphaOption,
     FilesArgument,
     GroupsOption,
     JobsOption,
     JsonOption,
+    LossesOption,
     NotionOption,
     PartOption,
     QuietOption,
     SeedOption,
+    TaxonomyOption,
 )
-from polycal.cli.output import FOUND, print_audit, working
+from polycal.cli.output import FOUND, print_audit, say, tell_roles, working
 from polycal.families.defaults import parse_notion
+from polycal.io.chunks import PredictionFiles, opened_predictions
+from polycal.io.features import FeatureTable, feature_table
+from polycal.io.layout import Layout
 from polycal.io.remote import hide_secrets
+from polycal.report.assets import check_pages
+from polycal.report.summary import one_line
 from polycal.report.words import rows_words
 from polycal.storage.atomic import check_writable
 
@@ -49,7 +58,7 @@ FailOption = Annotated[
         "--fail-above",
         metavar="ERROR",
         min=0.0,
-        help="Exit with code 1 if the error of some question is proven to be larger: a gate for CI.",
+        help="Exit with code 1 if the error of some question, also in a slice, is proven to be larger: a gate for CI.",
     ),
 ]
 PassOption = Annotated[
@@ -59,7 +68,7 @@ PassOption = Annotated[
         metavar="ERROR",
         min=0.0,
         help="Exit with code 1 unless the error of every group (if there is none, of confidence) is proven to be at "
-        "most this.",
+        "most this, also in every slice of --slice-by.",
     ),
 ]
 MemoryOption = Annotated[
@@ -78,6 +87,26 @@ RemainderOption = Annotated[
         help="What lists of classes leave over: unknown, spread, anywhere or class.",
     ),
 ]
+SliceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--slice-by",
+        metavar="COLUMNS",
+        help="Columns that are no classes, such as sex,age: search and measure slices of rows by them.",
+    ),
+]
+FeaturesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--features",
+        metavar="FILE",
+        help="Features of the rows in a file of their own: one row for each prediction, or joined by --key.",
+    ),
+]
+KeyOption = Annotated[
+    str | None,
+    typer.Option("--key", metavar="COLUMN", help="The column of FILE and of --features that names rows."),
+]
 SchedulerOption = Annotated[
     str | None,
     typer.Option(
@@ -88,11 +117,18 @@ SchedulerOption = Annotated[
 ]
 
 
+@reads_columns
 def audit(
     files: FilesArgument,
     *,
     groups: GroupsOption = None,
+    losses: LossesOption = None,
+    taxonomy: TaxonomyOption = None,
     part: PartOption = "all",
+    layout: Layout,
+    slice_by: SliceOption = None,
+    features: FeaturesOption = None,
+    key: KeyOption = None,
     remainder: RemainderOption = "unknown",
     notion: NotionOption = None,
     calibrator: CalibratorOption = None,
@@ -112,22 +148,26 @@ def audit(
 
     **Example:** polycal audit preds.npz --groups groups.yaml --part evaluation --html report.html
     """
-    for page in (html, markdown):
-        if page is not None:
-            check_writable(page)
-    options = {
+    _check_outputs(html, markdown)
+    layout, table = _sliced_by(layout, slice_by, features, key)
+    options: Any = {
         "notions": [parse_notion(text) for text in notion] if notion else None,
         "groups": None if groups is None else pc.read_groups(groups),
+        "losses": None if losses is None else pc.read_losses(losses),
+        "taxonomy": None if taxonomy is None else pc.read_taxonomy(taxonomy),
         "calibrator": None if calibrator is None else read_calibrator(calibrator),
         "alpha": alpha,
-        "part": part,
-        "remainder": remainder,
-        "memory": memory or usable_memory(),
         "random_state": seed,
         "n_jobs": jobs,
     }
-    with working(f"auditing {shown(files)}", quiet=quiet):
-        result = _audit(files, scheduler, options)
+    with working(f"auditing {shown(files)}", quiet=quiet), readable_files(files, layout) as there:
+        if scheduler is not None and STDIN in files:
+            raise ValueError("workers cannot read standard input; give --scheduler files that they see.")
+        opened = opened_predictions(there, memory or usable_memory(), part, remainder, layout)  # type: ignore[arg-type]
+        opened = opened if table is None else opened.joined(table)
+        result = _audit(opened, scheduler, options)
+    if not (quiet or as_json):
+        tell_roles(opened.roles, layout)
     name = shown(files)
     named = name if part == "all" else f"{name}, {part} rows"
     for path, write in ((html, result.to_html), (markdown, result.to_markdown)):
@@ -135,20 +175,47 @@ def audit(
             write(path, title=named, command=_command())
     if as_json or not quiet:
         print_audit(result, as_json=as_json)
-    failed = [*_above(result, fail_above), *_not_below(result, pass_below)]
+    elif (html, markdown, fail_above, pass_below) == (None, None, None, None):
+        # Whoever asks for nothing else gets one line: an audit without an answer is of no use.
+        say(one_line(result.to_dict()))
+    failed = [
+        *_above(result, fail_above),
+        *_slices_above(result, fail_above),
+        *_not_below(result, pass_below),
+    ]
     for line in failed:
         typer.echo(f"polycal: {printable(line)}", err=True)
     if failed:
         raise typer.Exit(FOUND)
 
 
-def _audit(files: list[str], scheduler: str | None, options: Any) -> "pc.Audit":
-    """Files of any number and size: here, or where a scheduler sends the work."""
+def _sliced_by(
+    layout: Layout, slice_by: str | None, features: Path | None, key: str | None
+) -> tuple[Layout, FeatureTable | None]:
+    """Which columns to read along, and the features from elsewhere, if there are any."""
+    names = names_in([slice_by]) if slice_by else None
+    if features is None:
+        if key is not None:
+            raise ValueError("--key is for --features; name the columns of FILE itself by --slice-by.")
+        return replace(layout, columns=tuple(names or ())), None
+    table = feature_table(features, key, names)
+    own = [name for name in names or () if name not in table.names]
+    return replace(layout, columns=(*own, *(() if key is None else (key,)))), table
+
+
+def _check_outputs(html: Path | None, markdown: Path | None) -> None:
+    """See that pages can be made and written: before the work, not after it."""
+    for page in (html, markdown):
+        if page is not None:
+            check_writable(page)
+    if html is not None:
+        check_pages()
+
+
+def _audit(files: PredictionFiles, scheduler: str | None, options: Any) -> "pc.Audit":
+    """Here, or where a scheduler sends the work."""
     if scheduler is None:
-        with readable_files(files) as copied:
-            return pc.audit_stream(copied, **options)
-    if STDIN in files:
-        raise ValueError("workers cannot read standard input; give --scheduler files that they see.")
+        return pc.audit_stream(files, **options)
     return pc.distributed.audit(files, client=scheduler, **options)
 
 
@@ -158,14 +225,23 @@ def _command() -> str:
 
 
 def _above(result: "pc.Audit", threshold: float | None) -> list[str]:
-    """The worst question if its error is proven to be above a threshold; after the calibrator, if there is one."""
-    last = result.after or result
-    proven = [f for f in last.findings if f.significant and f.is_question]
-    if threshold is None or not proven or proven[0].certificate.lower_bound <= threshold:
-        return []
-    bound = proven[0].certificate.lower_bound
+    """The question with the largest proven error, if that is above a threshold; after a calibrator, if there is one."""
+    above = () if threshold is None else (result.after or result).proven_above(threshold)
     return [
-        f'failed: the error of "{proven[0].question}" is at least {bound:.4f}, above --fail-above {threshold:g}.'
+        f'failed: the error of "{question}" is at least {bound:.4f}, above --fail-above {threshold:g}.'
+        for question, bound in above[:1]
+    ]
+
+
+def _slices_above(result: "pc.Audit", threshold: float | None) -> list[str]:
+    """The slices in which a question is proven to be further off than a threshold."""
+    last = result.after or result
+    found = [(f.rows.where, f.question, f.at_least) for f in last.slices if not f.is_learnt]
+    named = [(f"where {s.name}", q.name, q.at_least or 0.0) for s in last.named_slices for q in s.questions]
+    return [
+        f'failed: {where}, the error of "{question}" is at least {bound:.4f}, above --fail-above {threshold:g}.'
+        for where, question, bound in [*found, *named]
+        if threshold is not None and bound > threshold
     ]
 
 
@@ -175,6 +251,11 @@ def _not_below(result: "pc.Audit", threshold: float | None) -> list[str]:
         return []
     last = result.after or result
     questions = last.groups or ((last.confidence,) if last.confidence else ())
+    questions += tuple(
+        replace(q, name=f"{q.name} where {s.name}")
+        for s in last.named_slices
+        for q in (s.groups or (s.confidence,))
+    )
     failed = [q for q in questions if q.at_most is None or q.at_most > threshold]
     return [f"failed: {_why(question, last.n_samples, threshold)}" for question in failed]
 

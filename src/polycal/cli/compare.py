@@ -5,12 +5,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-import polycal as pc
 from polycal._threads import thread_budget
 from polycal.calibrators.registry import CALIBRATORS, make_calibrator
 from polycal.cli.inputs import read_sample
+from polycal.cli.layout import reads_columns
 from polycal.cli.options import AlphaOption, JobsOption, JsonOption, QuietOption, SeedOption
 from polycal.cli.output import print_json
+from polycal.io.layout import Layout
 from polycal.report.comparison import render_comparison
 
 CalibrationArgument = Annotated[
@@ -30,10 +31,12 @@ MethodsOption = Annotated[
 ]
 
 
+@reads_columns
 def compare(
     calibration: CalibrationArgument,
     evaluation: EvaluationArgument = None,
     *,
+    layout: Layout,
     method: MethodsOption = None,
     alpha: AlphaOption = 0.05,
     seed: SeedOption = 0,
@@ -49,9 +52,11 @@ def compare(
 
     methods = {name: make_calibrator(name, seed) for name in (method or CALIBRATORS)}
     if evaluation is None:
-        fit, rest = (pc.read_predictions(calibration, part=part) for part in ("calibration", "evaluation"))
+        fit = read_sample(calibration, "calibration", layout, quiet=quiet or as_json)
+        rest = read_sample(calibration, "evaluation", layout, quiet=True)
     else:
-        fit, rest = read_sample(calibration, "all"), read_sample(evaluation, "all")
+        fit = read_sample(calibration, "all", layout, quiet=quiet or as_json)
+        rest = read_sample(evaluation, "all", layout, quiet=True)
     with thread_budget(jobs):
         result = compare_samples(fit, rest, methods, alpha, seed, False if quiet else None)
     if as_json:

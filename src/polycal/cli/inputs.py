@@ -8,16 +8,25 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import polycal as pc
+from polycal.cli.output import tell_roles
+from polycal.io.layout import Layout
 from polycal.io.paths import file_path
+from polycal.io.predictions import read_with_roles
 from polycal.storage.atomic import temporary_folder
 
 STDIN = "-"
 # The first bytes of each format; anything else is read as CSV.
-_STARTS = {b"PK\x03\x04": ".npz", b"\x93NUMPY": ".npy", b"PAR1": ".parquet", b"ARROW1": ".feather"}
+_STARTS = {
+    b"PK\x03\x04": ".npz",
+    b"\x93NUMPY": ".npy",
+    b"PAR1": ".parquet",
+    b"ARROW1": ".feather",
+    b"\x1f\x8b": ".csv.gz",
+}
 
 
 @contextmanager
-def readable_file(path: str) -> Iterator[str]:
+def readable_file(path: str, layout: Layout) -> Iterator[str]:
     """The file itself, or its URL; for ``-``, what comes on standard input, as a temporary file of the right suffix."""
     if path != STDIN:
         yield path
@@ -28,7 +37,8 @@ def readable_file(path: str) -> Iterator[str]:
             "nothing is piped to standard input; give a file, or pipe one: polycal audit - < preds.npz"
         )
     start = sys.stdin.buffer.read(8)
-    suffix = next((suffix for mark, suffix in _STARTS.items() if start.startswith(mark)), ".csv")
+    found = next((suffix for mark, suffix in _STARTS.items() if start.startswith(mark)), ".csv")
+    suffix = layout.format or found
     with temporary_folder() as folder:
         copy = folder / f"stdin{suffix}"
         with copy.open("wb") as file:
@@ -38,10 +48,10 @@ def readable_file(path: str) -> Iterator[str]:
 
 
 @contextmanager
-def readable_files(files: list[str]) -> Iterator[list[str]]:
+def readable_files(files: list[str], layout: Layout) -> Iterator[list[str]]:
     """As `readable_file`, for several; what comes on standard input is not held in memory."""
     with ExitStack() as stack:
-        yield [stack.enter_context(readable_file(file)) for file in files]
+        yield [stack.enter_context(readable_file(file, layout)) for file in files]
 
 
 def usable_memory() -> int:
@@ -64,10 +74,13 @@ def _name_of(file: str) -> str:
     return path.name or str(path)
 
 
-def read_sample(path: str, part: str) -> "pc.Sample":
-    """Predictions with labels."""
-    with readable_file(path) as file:
-        return pc.read_predictions(file, part=part)  # type: ignore[arg-type]  # checked by the reader
+def read_sample(path: str, part: str, layout: Layout, *, quiet: bool) -> "pc.Sample":
+    """Predictions with labels; what was made of the columns is told, where the file leaves that open."""
+    with readable_file(path, layout) as file:
+        sample, roles = read_with_roles(file, part, layout)  # type: ignore[arg-type]  # checked by the reader
+    if not quiet:
+        tell_roles(roles, layout)
+    return sample
 
 
 def read_calibrator(path: Path) -> "pc.Calibrator":

@@ -5,24 +5,49 @@ from typing import Annotated
 
 import typer
 
+
+def _checked_jobs(jobs: int) -> int:
+    """Threads, of which there must be some."""
+    if jobs == 0:
+        raise ValueError("--jobs 0: give a number of threads, or -1 for one per core.")
+    return jobs
+
+
 # Text and not paths, which would leave out one of the slashes of a URL.
 FilesArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE",
-        help="Predictions with labels: .npz, .npy, .csv, .parquet or .feather; - for standard input. Several files, a "
-        "folder or a quoted pattern are read in chunks. URLs work too, such as 's3://bucket/logs/*.parquet'.",
+        help="Predictions with labels: .npz, .npy, .csv, .tsv, .jsonl, .parquet, .feather; - for standard input. "
+        "Several files, a folder or a quoted pattern are read in chunks. URLs work too, such as "
+        "'s3://bucket/logs/*.parquet'.",
     ),
 ]
 FileArgument = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="Predictions with labels: .npz, .npy, .csv, .parquet or .feather; a URL of one; or -.",
+        help="Predictions with labels: .npz, .npy, .csv, .tsv, .jsonl, .parquet, .feather; a URL of one; or -.",
     ),
 ]
 GroupsOption = Annotated[
     Path | None, typer.Option("--groups", metavar="G", help="Named groups of classes, .yaml or .json.")
+]
+LossesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--losses",
+        metavar="L",
+        help="What actions cost for each class, .yaml, .json or .csv: what acting on the predictions costs.",
+    ),
+]
+TaxonomyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--taxonomy",
+        metavar="T",
+        help="A tree of the classes, .yaml, .json or .csv: every node is a question.",
+    ),
 ]
 PartOption = Annotated[
     str,
@@ -38,8 +63,10 @@ NotionOption = Annotated[
 ]
 AlphaOption = Annotated[float, typer.Option("--alpha", help="Level of the tests and bounds.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
-JobsOption = Annotated[int, typer.Option("--jobs", help="Threads; -1 for one per core.")]
+JobsOption = Annotated[
+    int, typer.Option("--jobs", help="Threads; -1 for one per core.", callback=_checked_jobs)
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress bars, and no words of success.")
+    bool, typer.Option("--quiet", "-q", help="No progress bars, no notes, and no words of success.")
 ]

@@ -5,6 +5,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import typer
@@ -13,6 +14,8 @@ from rich.text import Text
 
 import polycal as pc
 from polycal._text import printable
+from polycal._threads import the_only_bar
+from polycal.io.layout import Layout, Roles
 from polycal.report.terminal import render
 
 # Exit codes besides 0.
@@ -33,6 +36,16 @@ def say(text: str, *, err: bool = False) -> None:
     typer.echo(printable(text, lines=True), err=err)
 
 
+def tell_roles(roles: Roles, layout: Layout) -> None:
+    """Say what was made of a file, where it leaves that open: which columns are classes."""
+    # Of arrays that have no role a warning tells.
+    told = str(roles if roles.word == "column" else replace(roles, unused=()))
+    normal = "rows are divided by their sums, which rounding may have moved" if layout.normalize else ""
+    said = "; ".join(filter(None, (told, normal)))
+    if said:
+        say(f"Note: {said}.")
+
+
 def print_json(data: dict[str, Any]) -> None:
     """Plain data on standard output; JSON has no infinity, so what is not finite is null."""
     typer.echo(json.dumps(_finite(data), indent=2, allow_nan=False))
@@ -49,8 +62,9 @@ def _finite(data: Any) -> Any:
 @contextmanager
 def working(text: str, *, quiet: bool) -> Iterator[None]:
     """A spinner on stderr while something runs; nothing when stderr is not a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    with Console(stderr=True).status(Text(printable(text))):
-        yield
+    with the_only_bar():
+        if quiet or not sys.stderr.isatty():
+            yield
+            return
+        with Console(stderr=True).status(Text(printable(text))):
+            yield

@@ -1,6 +1,6 @@
 """The audit on Dask: the same source, passes and result as everywhere, with partitions for chunks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import reduce
@@ -8,15 +8,17 @@ from itertools import accumulate
 from typing import Any
 
 from polycal._threads import thread_budget
+from polycal._typing import Seed
 from polycal.auditing.audit import audit_source, make_plan
 from polycal.auditing.passes import AnyPass, Pass
 from polycal.auditing.result import Audit
+from polycal.auditing.slicing import column_plan
 from polycal.auditing.source import Source, gathered, held_rows
 from polycal.distributed._dask import Compute, computing, dask, merged_as_tree
 from polycal.distributed._partitions import Partition, Partitions, partitions_of
-from polycal.families.auditor import Auditor
-from polycal.families.notion import Notion
-from polycal.io.chunks import DEFAULT_MEMORY, PredictionFiles
+from polycal.io.chunks import PredictionFiles
+from polycal.io.layout import Layout
+from polycal.io.memory import DEFAULT_MEMORY
 from polycal.io.reader import Part
 from polycal.kernels.kernels import Kernel
 from polycal.sample import Remainder, Sample
@@ -26,17 +28,27 @@ def audit(
     data: Any,
     *,
     client: Any = None,
-    notions: Sequence[Notion] | None = None,
-    auditors: Mapping[str, Auditor] | None = None,
+    notions: Any = None,
+    auditors: Any = None,
     groups: Any = None,
+    losses: Any = None,
+    taxonomy: Any = None,
     calibrator: Any = None,
     kernel: Kernel | None = None,
     alpha: float = 0.05,
     memory: int | str = DEFAULT_MEMORY,
     part: Part = "all",
+    slice_by: Sequence[str] = (),
+    label: str | None = None,
+    weight: str | None = None,
+    classes: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    from_logits: bool = False,
+    normalize: bool = False,
+    format: str | None = None,
     remainder: Remainder = "unknown",
     class_names: Any = None,
-    random_state: int = 0,
+    random_state: Seed = 0,
     n_jobs: int | None = -1,
 ) -> Audit:
     """Audit predictions where they are: on the workers of a Dask cluster.
@@ -49,8 +61,10 @@ def audit(
         arrays ``(y_true, y_proba)`` or ``(y_true, y_proba, sample_weight)``, cut along the rows.
     client : distributed.Client or str, optional
         A client, or the address of a scheduler. By default threads of this process.
-    notions, auditors, groups, calibrator, kernel, alpha, part, remainder, random_state
+    notions, auditors, groups, losses, taxonomy, calibrator, kernel, alpha, part, slice_by, remainder, random_state
         As for `audit_stream`.
+    label, weight, classes, drop, from_logits, normalize, format
+        What the columns of files and data frames are and how to read them, as for `read_predictions`.
     memory : int or str, default "1GiB"
         What each worker may use for chunks of files. A partition of a data frame or array is one chunk.
     class_names : list of str, optional
@@ -80,10 +94,23 @@ def audit(
     >>> distributed.audit(tuple(arrays)).n_samples
     10000
     """
-    parts = partitions_of(data, memory, part, class_names, remainder)
+    layout = Layout(label, weight, classes, drop, slice_by, from_logits, normalize, format)
+    parts = partitions_of(data, memory, part, class_names, remainder, layout)
     with thread_budget(n_jobs), computing(client) as compute:
         source = DaskSource(parts, compute)
-        plan = make_plan(source, notions, auditors, groups, kernel, alpha, random_state, n_jobs)
+        plan = make_plan(
+            source,
+            notions=notions,
+            auditors=auditors,
+            groups=groups,
+            losses=losses,
+            taxonomy=taxonomy,
+            kernel=kernel,
+            alpha=alpha,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            slices=column_plan(parts.files.sliced_by, is_listed=source.is_listed),
+        )
         return audit_source(source, plan, calibrator)
 
 

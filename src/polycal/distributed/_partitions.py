@@ -12,12 +12,14 @@ import numpy as np
 from polycal._typing import Bools
 from polycal._validation import check_choice
 from polycal.distributed._dask import dask
-from polycal.io.chunks import Chunk, PredictionFiles, opened_predictions, parse_memory
-from polycal.io.columns import Columns, flags_from_codes, sort_columns
+from polycal.io.chunks import Chunk, PredictionFiles, opened_predictions
+from polycal.io.columns import flags_from_codes
+from polycal.io.layout import Columns, Layout, sort_columns
+from polycal.io.memory import parse_memory
 from polycal.io.paths import FilePath
 from polycal.io.reader import PARTS, Part, RawPredictions, UnreadChunk, rows_of_part
 from polycal.sample import Remainder
-from polycal.storage.damage import named
+from polycal.storage.damage import named, rows_from
 
 
 class Partition(ABC):
@@ -37,7 +39,7 @@ class Partition(ABC):
 
     def naming_rows(self, start: int) -> AbstractContextManager[None]:
         """Errors inside, which count the rows of one chunk, name the first of them."""
-        return named(f"rows from {start}")
+        return rows_from(start)
 
     @abstractmethod
     def n_rows(self, files: PredictionFiles) -> int:
@@ -115,16 +117,22 @@ class Partitions:
 
 
 def partitions_of(
-    data: Any, memory: int | str, part: Part, class_names: Any, remainder: Remainder = "unknown"
+    data: Any,
+    memory: int | str,
+    part: Part,
+    class_names: Any,
+    remainder: Remainder = "unknown",
+    layout: Layout | None = None,
 ) -> Partitions:
     """Partitions of files, of a Dask data frame, or of (labels, probabilities) as Dask arrays."""
     check_choice(part, "part", PARTS)
+    layout = layout or Layout()
     if is_frame(data):
-        return _frame_partitions(data, memory, part, class_names)
+        return _frame_partitions(data, memory, part, class_names, layout)
     if is_arrays(data):
-        return _array_partitions(data, memory, part, class_names)
+        return _array_partitions(data, memory, part, class_names, layout)
     if isinstance(data, str | PathLike | list | PredictionFiles):
-        files = opened_predictions(data, memory, part, remainder)
+        files = opened_predictions(data, memory, part, remainder, layout)
         # Workers may run in other folders.
         files = replace(files, paths=tuple(path.absolute() for path in files.paths))
         make = dask().delayed(FilePartition, pure=False)
@@ -145,39 +153,58 @@ def is_arrays(data: Any) -> bool:
     return isinstance(data, tuple) and len(data) in {2, 3} and hasattr(data[1], "to_delayed")
 
 
-def frame_columns(frame: Any, class_names: Any) -> Columns:
+def frame_columns(frame: Any, class_names: Any, layout: Layout | None = None) -> Columns:
     """The columns of a data frame by their role; the classes are these, or all that are not special."""
-    return sort_columns(
-        list(map(str, frame.columns)), None if class_names is None else list(map(str, class_names))
+    named_classes = None if class_names is None else list(map(str, class_names))
+    return sort_columns(list(map(str, frame.columns)), layout, named_classes)
+
+
+def _frame_partitions(
+    frame: Any, memory: int | str, part: Part, class_names: Any, layout: Layout
+) -> Partitions:
+    columns = frame_columns(frame, class_names, layout)
+    files = PredictionFiles(
+        (), len(columns.classes), columns.class_names, parse_memory(memory), part, layout, columns.roles
     )
-
-
-def _frame_partitions(frame: Any, memory: int | str, part: Part, class_names: Any) -> Partitions:
-    columns = frame_columns(frame, class_names)
-    files = PredictionFiles((), len(columns.classes), columns.class_names, parse_memory(memory), part)
     make = dask().delayed(frame_partition, pure=False)
     pieces = enumerate(frame.to_delayed())
-    return Partitions(files, [make(number, piece, columns) for number, piece in pieces])
+    return Partitions(files, [make(number, piece, columns, layout) for number, piece in pieces])
 
 
-def frame_partition(number: int, frame: Any, columns: Columns) -> ArrayPartition:
+def frame_partition(number: int, frame: Any, columns: Columns, layout: Layout) -> ArrayPartition:
     """One pandas data frame as a partition. Whole numbers are positions of classes, text is names."""
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
 
     def column(name: str | None) -> Any:
-        return None if name is None or name not in columns.special else frame[name].to_numpy()
+        return None if name is None else frame[name].to_numpy()
 
     with named(f"partition {number}"):
-        evaluation = _flags(frame["evaluation"]) if "evaluation" in columns.special else None
+        evaluation = None if columns.evaluation is None else _flags(frame[columns.evaluation])
+        others = {name: _other(frame[name]) for name in columns.others}
+    proba = frame[list(columns.data)].to_numpy()
     return ArrayPartition(
         number,
         RawPredictions(
-            frame[list(columns.classes)].to_numpy(),
-            labels=column("label"),
+            proba if len(columns.data) > 1 else proba[:, 0],
+            from_logits=layout.from_logits,
+            labels=column(columns.label),
             sample_weight=column(columns.weight),
             class_names=columns.class_names,
             evaluation=evaluation,
+            columns=others,
         ),
+    )
+
+
+def _other(column: Any) -> Any:
+    """A column that is read along: float64 if it holds numbers, else text; a gap is NaN or None."""
+    if column.dtype.kind in "iuf":
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return (
+        column.astype(object)
+        .where(column.notna(), None)
+        .map(lambda v: None if v is None else str(v))
+        .to_numpy()
     )
 
 
@@ -187,7 +214,12 @@ def _flags(column: Any) -> Bools:
     return flags_from_codes(codes, values.tolist())
 
 
-def _array_partitions(arrays: tuple[Any, ...], memory: int | str, part: Part, class_names: Any) -> Partitions:
+def _array_partitions(
+    arrays: tuple[Any, ...], memory: int | str, part: Part, class_names: Any, layout: Layout
+) -> Partitions:
+    if replace(layout, classes=None, from_logits=False, normalize=False) != Layout():
+        raise ValueError("arrays have no columns: label, weight, drop, columns and format are for files.")
+    class_names = layout.classes if class_names is None else class_names
     if part != "all":
         raise ValueError(f"arrays do not mark their parts, so part={part!r} cannot be read.")
     proba, sides = aligned_arrays(arrays)
@@ -197,11 +229,14 @@ def _array_partitions(arrays: tuple[Any, ...], memory: int | str, part: Part, cl
         raise ValueError(
             f"class_names has {len(names)} names but y_proba has {n_classes} columns; give one per class."
         )
-    files = PredictionFiles((), n_classes, names, parse_memory(memory), "all")
+    files = PredictionFiles((), n_classes, names, parse_memory(memory), "all", layout)
     make = dask().delayed(array_partition, pure=False)
     blocks = proba.to_delayed()[:, 0].tolist()
     pieces = zip(blocks, *(side.to_delayed().tolist() for side in sides), strict=True)
-    return Partitions(files, [make(number, *piece) for number, piece in enumerate(pieces)])
+    logits = layout.from_logits
+    return Partitions(
+        files, [make(number, *piece, from_logits=logits) for number, piece in enumerate(pieces)]
+    )
 
 
 def aligned_arrays(arrays: tuple[Any, ...]) -> tuple[Any, list[Any]]:
@@ -210,9 +245,11 @@ def aligned_arrays(arrays: tuple[Any, ...]) -> tuple[Any, list[Any]]:
     return proba, [_like_rows(array, proba) for array in (arrays[0], *arrays[2:])]
 
 
-def array_partition(number: int, proba: Any, labels: Any, weight: Any = None) -> ArrayPartition:
+def array_partition(
+    number: int, proba: Any, labels: Any, weight: Any = None, *, from_logits: bool = False
+) -> ArrayPartition:
     """One block of the arrays as a partition."""
-    return ArrayPartition(number, RawPredictions(proba, labels=labels, sample_weight=weight))
+    return ArrayPartition(number, RawPredictions(proba, from_logits, labels=labels, sample_weight=weight))
 
 
 def _like_rows(array: Any, proba: Any) -> Any:

@@ -9,16 +9,19 @@ import numpy as np
 from sklearn.base import clone
 
 from polycal import _typing
-from polycal._validation import check_integer
+from polycal._typing import Seed
+from polycal._validation import check_integer, check_seed
+from polycal.answering import AnswerDepth
 from polycal.auditing.passes import ALL, Pass
 from polycal.calibrators.base import Calibrator
 from polycal.distributed._audit import DaskSource
 from polycal.distributed._dask import computing
 from polycal.distributed._partitions import partitions_of
 from polycal.distributed._writing import part_file, remove_others, written
-from polycal.io.chunks import DEFAULT_MEMORY
+from polycal.io.memory import DEFAULT_MEMORY
 from polycal.io.reader import Part
 from polycal.io.remote import hide_secrets, is_url
+from polycal.states.depth import DepthState
 from polycal.states.rows import SketchState
 
 
@@ -27,6 +30,13 @@ class _Sketching(Pass):
     """A random sample of all rows."""
 
     sketch: SketchState = field(metadata=ALL)
+
+
+@dataclass(eq=False, kw_only=True)
+class _Counting(Pass):
+    """How often answers are wrong."""
+
+    depth: DepthState = field(metadata=ALL)
 
 
 def fit_calibrator(
@@ -38,7 +48,7 @@ def fit_calibrator(
     memory: int | str = DEFAULT_MEMORY,
     part: Part = "all",
     class_names: Any = None,
-    random_state: int = 0,
+    random_state: Seed = 0,
 ) -> Calibrator:
     """Fit a calibrator on a random sample of rows gathered from all partitions.
 
@@ -50,7 +60,7 @@ def fit_calibrator(
         As for `audit`: logits in ``.npz`` files that hold these, else probabilities.
     n_rows : int, default 20000
         Size of the sample.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the draw.
 
     Returns
@@ -70,11 +80,52 @@ def fit_calibrator(
     (2, 10)
     """
     parts = partitions_of(data, memory, part, class_names)
+    random_state = check_seed(random_state)
     sketch = SketchState(check_integer(n_rows, "n_rows", minimum=1), random_state=random_state)
     with computing(client) as compute:
         passed = DaskSource(parts, compute).run(_Sketching(seed=random_state, sketch=sketch), None)
     fresh: Calibrator = clone(calibrator)
     return fresh._fit_sample(passed.sketch.finish())
+
+
+def fit_answers(
+    model: AnswerDepth,
+    data: Any,
+    *,
+    client: Any = None,
+    memory: int | str = DEFAULT_MEMORY,
+    part: Part = "all",
+    class_names: Any = None,
+) -> AnswerDepth:
+    """Fit a model that answers at the right depth of a tree, on all rows: what is counted adds up over partitions.
+
+    Parameters
+    ----------
+    model : AnswerDepth
+        What to fit; it is the same as from memory.
+    data, client, memory, part, class_names
+        As for `audit`.
+
+    Returns
+    -------
+    AnswerDepth
+        The model given, fitted.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import polycal as pc
+    >>> from polycal import distributed
+    >>> example = pc.datasets.load_fashion("calibration")
+    >>> arrays = (da.from_array(a, chunks=(4000,) + a.shape[1:]) for a in (example.labels, example.proba))
+    >>> tree = {"clothes": list("012346"), "footwear": list("579"), "8": None}
+    >>> distributed.fit_answers(pc.AnswerDepth(tree), tuple(arrays)).certificate_.n_samples
+    10000
+    """
+    parts = partitions_of(data, memory, part, class_names)
+    with computing(client) as compute:
+        passed = DaskSource(parts, compute).run(_Counting(seed=0, depth=model.state()), None)
+    return model.fit_state(passed.depth)
 
 
 def apply_calibrator(

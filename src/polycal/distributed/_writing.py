@@ -21,7 +21,7 @@ from polycal.distributed._partitions import (
     partitions_of,
 )
 from polycal.io.chunks import PredictionFiles
-from polycal.io.columns import Columns, numbered
+from polycal.io.layout import Columns, numbered
 from polycal.io.parquet import append_parquet, write_frame
 from polycal.io.paths import FilePath
 from polycal.io.reader import RawPredictions
@@ -167,7 +167,7 @@ def _recalibrated_frame(frame: Any, calibrator: Calibrator, columns: Columns) ->
     proba, names = check_proba(frame[classes].to_numpy(), class_names=columns.class_names)
     fixed = frame.copy()
     fixed[classes] = calibrator._taking(from_logits=False).predict_proba(proba)
-    if "label" in columns.special:
-        labels = check_labels(frame["label"].to_numpy(), len(classes), names)
-        fixed["label"] = labels if names is None else np.array(names)[labels]
+    if columns.label is not None:
+        labels = check_labels(frame[columns.label].to_numpy(), len(classes), names)
+        fixed[columns.label] = labels if names is None else np.array(names)[labels]
     return fixed

@@ -12,10 +12,14 @@ from polycal.explorer.state import Asked, Explorer
 from polycal.inference.redraw import noise_test, question_noise
 from polycal.measures.smooth import smooth_curve
 from polycal.report.charts.cumulative import cumulative_chart
+from polycal.report.charts.path import path_chart
 from polycal.report.charts.reliability import reliability_chart
+from polycal.report.costs import ACTION_COLUMNS, cost_parts
 from polycal.sample import Question
 
 N_EXAMPLES = 12
+# Of the chart beside the classes, in pixels.
+_ASIDE_WIDTH = 230
 # Redraws of the outcomes: as many rows as can be redrawn while somebody waits, within these limits.
 _DRAW_BUDGET, _FEWEST_DRAWS, _MOST_DRAWS = 4_000_000, 39, 199
 
@@ -37,9 +41,41 @@ def describe(explorer: Explorer) -> dict[str, Any]:
         "classes": [explorer.name(c) for c in range(k)],
         "counts": np.bincount(explorer.labels, minlength=k).tolist(),
         "groups": [{"name": name, "classes": c.tolist()} for name, c in explorer.groups.items()],
+        "ranks": explorer.ranks,
+        "nodes": _nodes(explorer),
+        "slices": [{"name": name, "n_rows": int(rows.sum())} for name, rows in explorer.slices.items()],
+        "heat": explorer.heat,
+        "costs": cost_parts([cost.to_dict() for cost in explorer.costs]),
+        "action_columns": ACTION_COLUMNS,
         "series": list(explorer.series),
         "level": 1 - ALPHA,
     }
+
+
+def _nodes(explorer: Explorer) -> list[dict[str, Any]]:
+    """The nodes of the tree, parents before their children, each with the place of its parent (-1 at the top)."""
+    if not explorer.nodes:
+        return []
+    tree, numbers = explorer.nodes.taxonomy, explorer.nodes.numbers
+    place = {node: i for i, node in enumerate(numbers)}
+    return [
+        {
+            "name": tree.names[node],
+            "parent": place.get(int(tree.parents[node]), -1),
+            "classes": members.tolist(),
+        }
+        for node, members in zip(numbers, explorer.nodes.members.values(), strict=True)
+    ]
+
+
+def found_chart(found: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The error of what was found against its number of classes."""
+    if len(found) < 2:
+        return None
+    by_size = sorted(found, key=lambda one: len(one["classes"]))
+    series = dict.fromkeys(one["series"] for one in found)
+    paths = {name: [one for one in by_size if one["series"] == name] for name in series}
+    return path_chart(paths, found[0]["question"], width=_ASIDE_WIDTH)
 
 
 def answer(explorer: Explorer, asked: Asked) -> dict[str, Any]:

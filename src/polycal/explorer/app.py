@@ -1,4 +1,4 @@
-"""The web application: one page, its assets, and four things to ask for as JSON."""
+"""The web application: one page, its assets, and five things to ask for as JSON."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from polycal.explorer.answers import answer, describe, noise_floor
+from polycal.explorer.answers import answer, describe, found_chart, noise_floor
 from polycal.explorer.guard import Guard
 from polycal.explorer.state import Asked, Explorer
 from polycal.report import assets
@@ -40,6 +40,7 @@ def make_app(explorer: Explorer, port: int, token: str) -> Starlette:
             *(Route(f"/assets/{name}", _asset(name)) for name in _ASSETS),
             Route("/api/sample", _sample(explorer)),
             Route("/api/worst", _worst(explorer)),
+            Route("/api/nodes", _nodes(explorer)),
             Route("/api/question", _asking(explorer, answer), methods=["POST"]),
             Route("/api/floor", _asking(explorer, noise_floor), methods=["POST"]),
         ],
@@ -56,6 +57,7 @@ def _static(name: str) -> str:
 _ASSETS: dict[str, Callable[[], str]] = {
     "vega.js": assets.vega_bundle,
     "page.js": lambda: assets.static("page.js"),
+    "tree.js": lambda: assets.static("tree.js"),
     "report.css": lambda: assets.static("report.css"),
     "explorer.css": lambda: _static("explorer.css"),
     "explorer.js": lambda: _static("explorer.js"),
@@ -84,7 +86,15 @@ def _sample(explorer: Explorer) -> Endpoint:
 
 def _worst(explorer: Explorer) -> Endpoint:
     async def endpoint(_: Request) -> Response:
-        return JSONResponse({"state": explorer.search.state, "found": explorer.search.found})
+        state, found = explorer.search.state, explorer.search.found
+        return JSONResponse({"state": state, "found": found, "chart": found_chart(found)})
+
+    return endpoint
+
+
+def _nodes(explorer: Explorer) -> Endpoint:
+    async def endpoint(_: Request) -> Response:
+        return JSONResponse({"nodes": explorer.search.nodes})
 
     return endpoint
 

@@ -1,10 +1,12 @@
 """Predictions kept class by class, so that the probability of any set of classes is there at once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from polycal._typing import Float64s, Floats, Ints
+from polycal._typing import Bools, Float64s, Floats, Ints
+from polycal.auditing.questions import asked_ranks
 from polycal.sample import Sample
 
 
@@ -21,16 +23,21 @@ class Columns:
         The most likely class.
     confidence : ndarray of float64, shape (n_samples,)
         Its probability.
+    ranks : dict of int to tuple
+        The probability of the m most likely classes, and whether the label is among them, for each m that is asked.
     """
 
     values: Floats
     top: Ints
     confidence: Float64s
+    ranks: Mapping[int, tuple[Float64s, Bools]]
 
     @classmethod
     def of(cls, sample: Sample) -> "Columns":
         """Copy a sample's predictions."""
-        return cls(np.ascontiguousarray(sample.proba.T), *sample.top_class())
+        asked = asked_ranks(sample.n_classes, is_listed=False).values()
+        ranks = {m: sample.top_set(m) for m in asked if m > 1}
+        return cls(np.ascontiguousarray(sample.proba.T), *sample.top_class(), ranks)
 
     def subset_proba(self, subset: Ints) -> Float64s:
         """What `Sample.subset_proba` gives."""

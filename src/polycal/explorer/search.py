@@ -1,4 +1,5 @@
-"""The worst questions, looked for in the background: on one half of the rows, judged on the other.
+"""The worst questions, looked for in the background: on one half of the rows, judged on the other; and every node of
+a tree of classes, which all rows judge.
 
 A process of its own does it: it stands back for the page, and ends at once when the explorer ends.
 """
@@ -13,15 +14,15 @@ from multiprocessing.connection import Connection
 from typing import Any, Literal
 
 from polycal._typing import Ints
-from polycal.auditing.findings import corrected, find_all
+from polycal.auditing.findings import corrected, find_all, shortened
+from polycal.auditing.naming import named_finding
+from polycal.auditing.nodes import Nodes, node_errors
 from polycal.families.questions import SubsetWitness
 from polycal.families.subset import SubsetAuditor
+from polycal.report.tree import mark, node_words
 from polycal.sample import Sample
 
 ALPHA = 0.05
-# Sets that a person can name; among few classes they are no different question.
-_FEW = 3
-_MANY_CLASSES = 8
 
 State = Literal["waiting", "searching", "done", "too few rows", "failed"]
 
@@ -35,6 +36,9 @@ class Search:
         Whether it is "waiting" to be started, "searching", "done", or was impossible.
     found : list of dict
         What was found so far: findings as in `Audit.to_dict`, with the series and the indices of the classes.
+    nodes : list of dict
+        What is shown of the nodes of a tree in the first set of predictions: a mark and words for each, once they are
+        known.
     """
 
     def __init__(
@@ -43,10 +47,13 @@ class Search:
         halves: tuple[Ints, Ints] | None,
         seed: int,
         n_jobs: int | None = -1,
+        groups: Mapping[str, Ints] | None = None,
+        nodes: Nodes | None = None,
     ) -> None:
         self.state: State = "too few rows" if halves is None else "waiting"
         self.found: list[dict[str, Any]] = []
-        self._work: Any = None if halves is None else (dict(samples), halves, seed, n_jobs)
+        self.nodes: list[dict[str, Any]] = []
+        self._work: Any = None if halves is None else (dict(samples), nodes, halves, seed, n_jobs, groups)
         self._process: Any = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._lock = threading.Lock()
@@ -81,7 +88,9 @@ class Search:
             here.send(self._work)
             self._work = None
             while (one := here.recv()) is not None:
-                self.found = [*self.found, *one]
+                found, nodes = one
+                self.found = [*self.found, *found]
+                self.nodes = self.nodes or nodes
             self.state = "done"
         except (EOFError, OSError):
             self.state = "failed"
@@ -101,26 +110,37 @@ def _start_shielded(process: Any) -> None:
 
 
 def search_all(connection: "Connection[Any, Any]") -> None:
-    """Receive predictions, halves, seed and n_jobs; send what is found in each set of predictions, then None."""
+    """Receive predictions and how to search; send what is found in each set of predictions, nodes, then None."""
     if hasattr(os, "nice"):
         os.nice(10)
-    samples, halves, seed, n_jobs = connection.recv()
+    samples, nodes, *options = connection.recv()
     for series, sample in samples.items():
-        connection.send(worst_found(series, sample, halves, seed, n_jobs))
+        connection.send((worst_found(series, sample, *options), []))
+    if nodes:
+        connection.send(([], node_marks(nodes, next(iter(samples.values())))))
     connection.send(None)
 
 
 def worst_found(
-    series: str, sample: Sample, halves: tuple[Ints, Ints], seed: int, n_jobs: int | None = -1
+    series: str,
+    sample: Sample,
+    halves: tuple[Ints, Ints],
+    seed: int,
+    n_jobs: int | None = -1,
+    groups: Mapping[str, Ints] | None = None,
 ) -> list[dict[str, Any]]:
-    """The worst set of classes and the worst small one, judged on rows that were not searched."""
-    auditors = {"any number of classes": SubsetAuditor(random_state=seed)}
-    if sample.n_classes >= _MANY_CLASSES:
-        auditors[f"at most {_FEW} classes"] = SubsetAuditor(_FEW, random_state=seed)
-    findings: dict[tuple[int, ...], dict[str, Any]] = {}
+    """The worst sets of few and of more classes, judged on rows not searched: the one to show, then by size."""
+    auditors = {"sets of classes": SubsetAuditor(random_state=seed)}
     found, _ = corrected(find_all(auditors, sample, halves, ALPHA, seed, n_jobs), (), ALPHA)
-    for finding in found:
-        if isinstance(finding.witness, SubsetWitness):
-            members = finding.witness.members.tolist()
-            findings.setdefault(tuple(members), finding.to_dict() | {"classes": members, "series": series})
-    return list(findings.values())
+    (first,), path = shortened([named_finding(one, groups or {}) for one in found], *auditors)
+    return [
+        one.to_dict() | {"classes": one.witness.members.tolist(), "series": series}
+        for one in (first, *(other for other in path if other is not first))
+        if isinstance(one.witness, SubsetWitness)
+    ]
+
+
+def node_marks(nodes: Nodes, sample: Sample) -> list[dict[str, str]]:
+    """What all rows show of each node: bounds of all of them hold together."""
+    found = (node.to_dict() for node in node_errors(nodes, sample, ALPHA, 1))
+    return [{"mark": mark(node), "words": node_words(node)} for node in found]

@@ -5,3 +5,5 @@ from .distance import question_distance as question_distance
 from .reduction import KernelLearner as KernelLearner
 from .reduction import LearnerFromAuditor as LearnerFromAuditor
 from .reduction import lift as lift
+from .slices import Condition as Condition
+from .slices import Interval as Interval

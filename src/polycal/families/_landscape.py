@@ -33,12 +33,15 @@ class Point:
         Its smooth calibration error (in the landscape).
     predicted, current : ndarray of shape (n_samples,)
         ``<1_T, v>``, and the residual ``<1_T, z>`` times the row's mass.
+    order : ndarray of int64, shape (n_samples,)
+        The rows by growing prediction.
     """
 
     member: Bools
     value: float
     predicted: Float64s
     current: Float64s
+    order: Ints
 
 
 class Landscape(ABC):
@@ -62,7 +65,7 @@ class Landscape(ABC):
         """The prediction and the residual of a set, in each row."""
 
     @abstractmethod
-    def _flip_gains(self, point: Point, table: Float64s) -> Float64s:
+    def gains_by(self, point: Point, table: Float64s) -> Float64s:
         """What flipping each class gains with the weight function of a table."""
 
     @abstractmethod
@@ -92,7 +95,7 @@ class Landscape(ABC):
     def at(self, member: Bools) -> Point:
         """Evaluate a set."""
         predicted, current = self._sums(member)
-        return Point(member, _value(predicted, current), predicted, current)
+        return _point(member, predicted, current)
 
     def flipped(self, point: Point, label: int) -> Point:
         """Evaluate the set with one class more or less."""
@@ -102,9 +105,8 @@ class Landscape(ABC):
 
     def quick_gains(self, point: Point) -> Float64s:
         """What flipping each class gains at least: the weight function stays as it is. One pass."""
-        order = np.argsort(point.predicted)
-        table = _kernels().sorted_weight(point.predicted, point.current, order, _N_CELLS)
-        return self._flip_gains(point, table)
+        table = _kernels().sorted_weight(point.predicted, point.current, point.order, _N_CELLS)
+        return self.gains_by(point, table)
 
     def exact_gains(self, point: Point) -> Float64s:
         """What flipping each class gains. k evaluations."""
@@ -154,9 +156,9 @@ class FullLandscape(Landscape):
         sign = 1.0 if member[label] else -1.0
         predicted = point.predicted + sign * self.proba[:, label]
         current = point.current + sign * self.residual[:, label]
-        return Point(member, _value(predicted, current), predicted, current)
+        return _point(member, predicted, current)
 
-    def _flip_gains(self, point: Point, table: Float64s) -> Float64s:
+    def gains_by(self, point: Point, table: Float64s) -> Float64s:
         at = point.member, point.predicted, point.current
         gains: Float64s = _kernels().flip_gains(self.proba, self.residual, *at, table)
         return gains
@@ -216,8 +218,10 @@ def _search_proba(sample: Sample) -> Float32s:
     return proba
 
 
-def _value(predicted: Float64s, current: Float64s) -> float:
-    return float(_kernels().sorted_error(predicted, current, np.argsort(predicted)))
+def _point(member: Bools, predicted: Float64s, current: Float64s) -> Point:
+    order = np.argsort(predicted)
+    value = float(_kernels().sorted_error(predicted, current, order))
+    return Point(member, value, predicted, current, order)
 
 
 def _kernels() -> Any:

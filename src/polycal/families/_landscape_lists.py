@@ -70,7 +70,7 @@ class ListedLandscape(Landscape):
         current += self.mass * self.shift[member].sum()
         return predicted, current
 
-    def _flip_gains(self, point: Point, table: Float64s) -> Float64s:
+    def gains_by(self, point: Point, table: Float64s) -> Float64s:
         from polycal._compiled.lists import list_flip_gains  # noqa: PLC0415 - imports numba
 
         entries = self.indptr, self.indices, self.proba, self.residual

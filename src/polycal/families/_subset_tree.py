@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import comb
 from typing import NamedTuple
 
@@ -95,6 +96,10 @@ class _Branch:
         """How many subsets these are."""
         return sum(comb(self.stop - self.start, extra) for extra in range(self.room + 1))
 
+    def sizes(self) -> Ints:
+        """How many classes each subset has."""
+        return len(self.prefix) + _counts(self.stop - self.start, self.room)
+
     def children(self) -> "Iterator[_Branch]":
         """The branches with one more class fixed."""
         if self.room:
@@ -120,6 +125,13 @@ class _Branch:
                 return child.subset(number)
             number -= child.size()
         raise IndexError("there are fewer subsets")
+
+
+@cache
+def _counts(n_classes: int, room: int) -> Ints:
+    """The sizes of the subsets of at most ``room`` of some classes, in the order of a branch."""
+    rests = [1 + _counts(n_classes - label - 1, room - 1) for label in range(n_classes if room else 0)]
+    return np.concatenate([np.zeros(1, dtype=np.int64), *rests])
 
 
 class SubsetValues(NamedTuple):

@@ -20,6 +20,17 @@ class Auditor(ABC):
 
     Auditors are small frozen dataclasses, so they compare and print by their parameters. A witness is a
     claim, not a proof: judge it on rows that were not given to the auditor.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> auditor = pc.SubsetAuditor(max_size=2)
+    >>> isinstance(auditor, pc.Auditor)
+    True
+    >>> witness = auditor.find_witness(made.labels, made.proba)
+    >>> isinstance(witness, pc.Witness)
+    True
     """
 
     # Whether it can search lists of classes.
@@ -35,6 +46,7 @@ class Auditor(ABC):
         from_logits: bool = False,
         n_jobs: int | None = -1,
         remainder: Remainder = "unknown",
+        features: Any = None,
     ) -> Witness:
         """Look for a weight function that correlates with the residual ``y - v``.
 
@@ -48,6 +60,8 @@ class Auditor(ABC):
             As for `smooth_calibration_error`.
         n_jobs : int or None, default -1
             Number of threads, -1 for one per core; the result does not depend on it.
+        features : data frame, mapping or array of shape (n_samples, n_features), optional
+            What else is known of the rows, for auditors that look at it: see `audit`.
 
         Returns
         -------
@@ -60,6 +74,7 @@ class Auditor(ABC):
             class_names=class_names,
             from_logits=from_logits,
             remainder=remainder,
+            features=features,
         )
         with thread_budget(n_jobs), one_blas_thread(sample.n_samples * sample.n_classes**2):
             return self.look(sample)
@@ -99,7 +114,7 @@ class NotionAuditor(Auditor):
     reads_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_notion(self.notion)
+        object.__setattr__(self, "notion", check_notion(self.notion))
 
     def find(self, sample: Sample) -> Witness:
         """Look for a witness in a validated sample."""
@@ -169,7 +184,7 @@ def coordinate_contributions(witness: Witness, sample: Sample) -> tuple[Float64s
     for rows in row_blocks(sample.n_samples, sample.n_classes):
         residual = -sample.proba[rows].astype(np.float64)
         residual[np.arange(residual.shape[0]), sample.labels[rows]] += 1.0
-        residual *= witness.evaluate(sample.proba[rows]) * mass[rows, None]
+        residual *= witness.evaluate_rows(sample.take(rows)) * mass[rows, None]
         total += residual.sum(axis=0)
         square += np.einsum("ij,ij->j", residual, residual)
     return total, np.sqrt(np.maximum(square - total**2 * (mass @ mass), 0.0))

@@ -86,6 +86,14 @@ class TableWitness(Witness):
         The predictions.
     weights : ndarray of float64, shape (n_points, n_classes)
         Their weights, in [-1, 1].
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> witness = pc.estimate_error(made.labels, made.proba, pc.Canonical()).witness
+    >>> witness(made.proba[:1]).shape
+    (1, 4)
     """
 
     points: Annotated[Floats, Rows("floats", "n_points n_classes")]

@@ -5,33 +5,22 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from polycal._threads import one_blas_thread
-from polycal._typing import Float64s, Floats, Ints
-from polycal._validation import check_integer, check_seed
-from polycal.families._ascent import (
-    MAX_SPLIT_CLASSES,
-    Points,
-    ascend,
-    class_residual,
-    distinct_points,
-    splits,
-    spread,
-    stretch,
+from polycal._typing import Float64s, Floats, Ints, Seed
+from polycal._validation import check_integer, check_real, keep_seed
+from polycal.families._ascent import class_residual, distinct_points
+from polycal.families._decision_search import (
+    pair_losses,
+    search_losses,
+    search_soft_losses,
+    soft_shares,
 )
 from polycal.families.auditor import Auditor, cross_fit, weighted_rows
-from polycal.families.halfspace import (
-    ROUNDING,
-    best_lines,
-    best_vector_cut,
-    crossings,
-    is_planar,
-    line_directions,
-)
+from polycal.families.halfspace import ROUNDING, best_lines, best_vector_cut, is_planar
 from polycal.families.notion import ErrorEstimate, Notion
 from polycal.families.witness import Witness, linear, signed_names
 from polycal.sample import Sample, row_blocks, row_sums
-from polycal.steps import Program, Top
-from polycal.storage.rules import Array, expect
+from polycal.steps import Program, Softmax, Top
+from polycal.storage.rules import Array, Real, expect
 
 
 @dataclass(frozen=True)
@@ -42,6 +31,10 @@ class Decision(Notion):
     ----------
     actions : int, default 2
         Number of actions to choose from.
+    temperature : float, optional
+        Actions are chosen softly (a quantal response): each with probability proportional to
+        :math:`\exp(-\langle r_a, v\rangle / \mathrm{temperature})`, for losses in [-1, 1]. By default the best action
+        is taken always.
 
     Notes
     -----
@@ -60,12 +53,17 @@ class Decision(Notion):
     1e-9 are not cut apart. A search looks at no more than 32,768 distinct predictions; the value is that of the
     whole sample. Cost: some hundred passes of O(n k) for each action. Bias: upwards.
 
+    With a `temperature` the indicator is replaced by the probability of the action. The family is then Lipschitz, with
+    a constant of the order of 1 / temperature, so that its error can be learnt from a number of rows that does not grow
+    with k [3]_. Estimator: a search by soft choices of that sharpness from the same starts, a lower bound.
+
     References
     ----------
     .. [1] Zhao, Kim, Sahoo, Ma and Ermon (2021), "Calibrating Predictions to Decisions: A Novel Approach to
        Multi-Class Calibration".
     .. [2] Gopalan, Hu and Rothblum (2024), "On Computationally Efficient Multi-Class Calibration", Theorem on
        the hardness of decision calibration.
+    .. [3] Tang and others (2025), "Dimension-free decision calibration for nonlinear loss functions", arXiv 2504.15615.
 
     Examples
     --------
@@ -76,13 +74,24 @@ class Decision(Notion):
     """
 
     actions: int = 2
+    temperature: float | None = None
     name: ClassVar[str] = "decision"
 
     def __post_init__(self) -> None:
         check_integer(self.actions, "actions", minimum=2)
+        _check_temperature(self.temperature)
 
     def estimate(self, sample: Sample) -> ErrorEstimate:
         """Compute the error on a validated sample."""
+        return self._soft_estimate(sample) if self.temperature is not None else self._hard_estimate(sample)
+
+    def _soft_estimate(self, sample: Sample) -> ErrorEstimate:
+        witness = soft_witnesses(sample, self.actions, self.temperature or 1.0)[-1]
+        value = float(witness.contributions.sum())
+        method = f"heuristic search over {self.actions} soft actions"
+        return ErrorEstimate(value, "lower bound", self, method, self.actions, sample.n_samples, witness)
+
+    def _hard_estimate(self, sample: Sample) -> ErrorEstimate:
         if sample.n_classes == self.actions == 2:
             losses, most = _two_class_losses(sample)
             method = "every threshold"
@@ -111,6 +120,11 @@ class Decision(Notion):
         )
 
 
+def _check_temperature(temperature: float | None) -> None:
+    if temperature is not None:
+        check_real(temperature, "temperature", low=1e-3, high=1e3)
+
+
 def _two_class_losses(sample: Sample) -> tuple[Float64s, float]:
     """The best threshold on the probability of class 1, as losses, and what it attains."""
     residual = np.column_stack([class_residual(sample, 0), class_residual(sample, 1)])
@@ -124,6 +138,8 @@ def _two_class_losses(sample: Sample) -> tuple[Float64s, float]:
 class DecisionWitness(Witness):
     """w(v) = g_a with a the action of least expected loss ``<r_a, v>``, the first of equals.
 
+    With a temperature, w(v) is the mean of all g_a, each as often as its action is chosen softly.
+
     Attributes
     ----------
     losses : ndarray of shape (n_actions, k)
@@ -133,6 +149,16 @@ class DecisionWitness(Witness):
         (negative) where that action is best.
     contributions : ndarray of shape (n_actions,)
         ``E <y - v, w(v)>`` over the rows that choose each action, on the sample the witness was found on.
+    temperature : float
+        How softly actions are chosen; 0 takes the best always.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> witness = pc.DecisionAuditor().find_witness(made.labels, made.proba)
+    >>> witness.losses.shape[1]
+    4
     """
 
     losses: Annotated[Float64s, Array("float64", "n_actions n_classes")]
@@ -140,6 +166,7 @@ class DecisionWitness(Witness):
     contributions: Annotated[Float64s, Array("float64", "n_actions")]
     n_classes: int
     class_names: tuple[str, ...] | None = None
+    temperature: Annotated[float, Real(low=0)] = 0.0
     family: ClassVar[str] = "decision"
 
     def _check(self) -> None:
@@ -152,9 +179,19 @@ class DecisionWitness(Witness):
         chosen: Ints = np.argmin(proba.astype(np.float64, copy=False) @ self.losses.T, axis=1)
         return chosen
 
+    def shares(self, proba: Floats) -> Float64s:
+        """How often each action is chosen at each prediction, of shape (m, n_actions)."""
+        if self.temperature == 0.0:
+            return np.eye(len(self.losses))[self.actions(proba)]
+        return soft_shares(proba.astype(np.float64, copy=False), self.losses, self.temperature)
+
     def evaluate(self, proba: Floats) -> Float64s:
-        """The weight of the action chosen."""
-        return self.weights[self.actions(proba)]
+        """The weight of the action chosen, or the mean of those chosen softly."""
+        return (
+            self.weights[self.actions(proba)]
+            if self.temperature == 0.0
+            else self.shares(proba) @ self.weights
+        )
 
     def describe(self) -> str:
         """The actions that contribute most, and the classes off most where they are best."""
@@ -181,176 +218,9 @@ class DecisionWitness(Witness):
 
     def to_steps(self) -> Program:
         """Which action has the least loss, and its weight."""
-        return linear(-self.losses.T), Top(), linear(self.weights)
-
-
-# How sharply rows choose their action: softly first, so that there is a slope to climb.
-_SLOPES = (4.0, 16.0, 64.0, 256.0)
-_N_STEPS = 15
-_N_FINALISTS = 4
-_MAX_CLASS_STARTS = 100
-_MAX_MOVES = 12
-# Sums of probabilities are off by rounding only; this lets the first of equal actions win all the same.
-_TILT = 1e-9
-
-
-@one_blas_thread()
-def search_losses(
-    points: Points, n_actions: int, n_random: int = 4, seed: int = 0, pair: Float64s | None = None
-) -> list[Float64s]:
-    """Losses (a, k) of growing value: the best start for two actions, the best pair, then 3, ..., n_actions.
-
-    Where the best ``pair`` is known, from there.
-    """
-    found = _best_pair(points, n_random, seed) if pair is None else [pair]
-    while len(found[-1]) < n_actions:
-        found.append(_split_an_action(points, found[-1], seed))
-    return found
-
-
-def chosen_actions(proba: Float64s, losses: Float64s) -> Ints:
-    """The action of least expected loss at each prediction, the first of equals."""
-    actions: Ints = np.argmin(proba @ losses.T, axis=1)
-    return actions
-
-
-def action_residuals(residual: Float64s, actions: Ints, n_actions: int) -> Float64s:
-    """The sum of residuals over the rows that choose each action, (n_actions, k)."""
-    chosen = actions[:, None] == np.arange(n_actions)
-    sums: Float64s = chosen.T.astype(np.float64) @ residual
-    return sums
-
-
-def decision_value(points: Points, losses: Float64s) -> float:
-    """``sum_a || sum of z over the rows that choose a ||_2``."""
-    actions = chosen_actions(points.proba, losses)
-    return float(np.linalg.norm(action_residuals(points.residual, actions, len(losses)), axis=1).sum())
-
-
-def pair_losses(direction: Float64s, threshold: float) -> Float64s:
-    """Losses of two actions, the first of which is best where ``<direction, v> < threshold``."""
-    return np.stack([direction - threshold, np.zeros_like(direction)])
-
-
-def _best_pair(points: Points, n_random: int, seed: int) -> list[Float64s]:
-    """Two actions: the best of directions swept, and what comes of climbing softly, sweeping again and turning."""
-    k = points.n_classes
-    starts = _pair_starts(points, n_random, seed)
-    cuts = [best_vector_cut(points.proba @ start, points.residual) for start in starts]
-    order = sorted(range(len(starts)), key=lambda i: -cuts[i].value)[:_N_FINALISTS]
-    losses = np.stack([pair_losses(starts[i], cuts[i].threshold) for i in order])
-    softened = [found for rung in _soften(points, losses) for found in rung]
-    directions = [starts[order[0]], *stretch(np.array([r[0] - r[1] for r in softened]), k)]
-    best = sorted(directions, key=lambda d: -best_vector_cut(points.proba @ d, points.residual).value)
-    lines = line_directions(points, seed)
-    moved = [_move(points, direction, lines) for direction in best[:2]]
-    _, direction, threshold = max(moved, key=lambda result: result[0])
-    return [losses[0], pair_losses(direction, threshold)]
-
-
-def _pair_starts(points: Points, n_random: int, seed: int) -> Float64s:
-    """Single classes, the directions that covary most with the residual, splits of few classes, random ones."""
-    k = points.n_classes
-    covarying = np.linalg.svd(points.residual.T @ points.proba)[2][:8]
-    random = np.random.default_rng(seed).normal(size=(n_random, k))
-    most_used = np.argsort(-spread(points.proba), kind="stable")[:_MAX_CLASS_STARTS]
-    starts = [np.eye(k)[most_used], covarying, random]
-    if k <= MAX_SPLIT_CLASSES:
-        starts.append(splits(k))
-    return stretch(np.vstack(starts), k)
-
-
-def _soften(points: Points, losses: Float64s) -> list[Float64s]:
-    """Climb from losses (m, a, k) with ever sharper choices; what was reached at each sharpness."""
-    reached = []
-    for slope in _SLOPES:
-        losses = _climb_softly(points, losses, slope)
-        reached.append(losses)
-    return reached
-
-
-def _climb_softly(points: Points, losses: Float64s, slope: float) -> Float64s:
-    """Climb with choices of one sharpness."""
-    m, a, k = losses.shape
-    position, _ = ascend(
-        lambda x, _: _soft_value(points, x.reshape(-1, a, k), slope),
-        lambda x: _into_box(x.reshape(-1, a, k)).reshape(-1, a * k),
-        losses.reshape(m, a * k),
-        _N_STEPS,
-        np.tile(spread(points.proba), a),
-    )
-    return position.reshape(m, a, k)
-
-
-def _into_box(losses: Float64s) -> Float64s:
-    """Take off what all actions share, which changes no choice, and clip to [-1, 1]."""
-    own: Float64s = losses - losses.mean(axis=1, keepdims=True)
-    return np.clip(own, -1.0, 1.0)
-
-
-def _soft_value(points: Points, losses: Float64s, slope: float) -> tuple[Float64s, Float64s]:
-    """``sum_a || sum_i p_ia z_i ||_2`` with ``p_i = softmin(slope <r_a, v_i>)``, and its gradient by the losses."""
-    m, a, k = losses.shape
-    score = -slope * (points.proba @ losses.reshape(m * a, k).T).reshape(-1, m, a)
-    share = np.exp(score - score.max(axis=2, keepdims=True))
-    share /= share.sum(axis=2, keepdims=True)
-    sums = share.reshape(-1, m * a).T @ points.residual
-    norms = np.linalg.norm(sums, axis=1)
-    units = sums / np.maximum(norms, 1e-300)[:, None]
-    gain = (points.residual @ units.T).reshape(-1, m, a)
-    pull = share * (gain - (share * gain).sum(axis=2, keepdims=True))
-    gradient = -slope * (pull.reshape(-1, m * a).T @ points.proba)
-    return norms.reshape(m, a).sum(axis=1), gradient.reshape(m, a * k)
-
-
-def _move(points: Points, direction: Float64s, lines: Float64s) -> tuple[float, Float64s, float]:
-    """Turn the hyperplane between two actions along the line that gains most, while one does."""
-    cut = best_vector_cut(points.proba @ direction, points.residual)
-    for _ in range(_MAX_MOVES):
-        # Predictions sum to 1: the threshold can be taken into the direction.
-        plane = direction - cut.threshold
-        margin = points.proba @ plane
-        turns = [_best_turn(margin, points.proba @ line, points.residual) for line in lines]
-        best = max(range(len(turns)), key=lambda j: turns[j][0])
-        turned = stretch((plane + turns[best][1] * lines[best])[None], plane.size)[0]
-        new = best_vector_cut(points.proba @ turned, points.residual)
-        if new.value <= cut.value * (1 + 1e-12):
-            break
-        direction, cut = turned, new
-    return cut.value, direction, cut.threshold
-
-
-def _best_turn(margin: Float64s, slope: Float64s, residual: Float64s) -> tuple[float, float]:
-    """The largest value along one line, and how far to go for it."""
-    order, places = (column[0] for column in crossings(margin, slope[None]))
-    below = np.where(slope == 0, margin < 0, slope > 0)
-    first = below.astype(np.float64) @ residual
-    jumps = np.cumsum(-np.sign(slope)[order, None] * residual[order], axis=0)
-    sums = first + np.vstack([np.zeros_like(first), jumps])
-    value = np.linalg.norm(sums, axis=1) + np.linalg.norm(residual.sum(axis=0) - sums, axis=1)
-    best = int(np.argmax(value))
-    return float(value[best]), float(places[best])
-
-
-def _split_an_action(points: Points, losses: Float64s, seed: int) -> Float64s:
-    """One action more: split the rows of one, then climb with soft choices; never worse than without."""
-    candidates = [np.vstack([losses, losses[-1:] + 1.0])]
-    actions = chosen_actions(points.proba, losses)
-    for action in np.unique(actions):
-        pair = _best_pair(points.take(actions == action), 2, seed)[-1]
-        plane = pair[0] - pair[1]
-        for size in 10.0 ** -np.arange(7):
-            halves = losses[action] + size * np.stack([plane, -plane])
-            candidates.append(np.vstack([losses[:action], halves, losses[action + 1 :]]))
-    values = [decision_value(points, _tilted(c)) for c in candidates]
-    best = max(range(len(values)), key=lambda i: values[i])
-    candidates += [rung[0] for rung in _soften(points, candidates[best][None])]
-    return max((_tilted(c) for c in candidates), key=lambda c: decision_value(points, c))
-
-
-def _tilted(losses: Float64s) -> Float64s:
-    """Later actions a little dearer: ties go to the first, whatever the rounding."""
-    return losses + _TILT * np.arange(len(losses))[:, None]
+        if self.temperature == 0.0:
+            return linear(-self.losses.T), Top(), linear(self.weights)
+        return linear(-self.losses.T / self.temperature), Softmax(), linear(self.weights)
 
 
 @dataclass(frozen=True)
@@ -361,9 +231,11 @@ class DecisionAuditor(Auditor):
     ----------
     actions : int, default 2
         Most actions to choose from.
+    temperature : float, optional
+        How softly actions are chosen, as for `Decision`.
     n_starts : int, default 4
         Random directions tried, beside those that the data suggest.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the random directions and of the halves.
 
     Notes
@@ -384,13 +256,15 @@ class DecisionAuditor(Auditor):
 
     actions: int = 2
     _: KW_ONLY
+    temperature: float | None = None
     n_starts: int = 4
-    random_state: int = 0
+    random_state: Seed = 0
 
     def __post_init__(self) -> None:
         check_integer(self.actions, "actions", minimum=2)
+        _check_temperature(self.temperature)
         check_integer(self.n_starts, "n_starts", minimum=0)
-        check_seed(self.random_state)
+        keep_seed(self)
 
     def find(self, sample: Sample) -> DecisionWitness:
         """Look for a witness in a validated sample."""
@@ -400,21 +274,33 @@ class DecisionAuditor(Auditor):
 
     def _levels(self, sample: Sample) -> list[DecisionWitness]:
         """A threshold, two actions, three actions, ..."""
+        if self.temperature is not None:
+            return soft_witnesses(sample, self.actions, self.temperature, self.n_starts, self.random_state)
         points = distinct_points(sample)
         found = search_losses(points, self.actions, self.n_starts, self.random_state)
         return [decision_witness(sample, points.by_class(losses)) for losses in found]
 
 
-def decision_witness(sample: Sample, losses: Float64s) -> DecisionWitness:
-    """The mean residual where each action is best, scaled to length 1."""
+def soft_witnesses(
+    sample: Sample, n_actions: int, temperature: float, n_starts: int = 4, seed: int = 0
+) -> list[DecisionWitness]:
+    """The best witnesses found for soft choices of 2, 3, ..., n_actions actions."""
+    points = distinct_points(sample)
+    found = search_soft_losses(points, n_actions, temperature, n_starts, seed)
+    return [decision_witness(sample, points.by_class(losses), temperature) for losses in found]
+
+
+def decision_witness(sample: Sample, losses: Float64s, temperature: float = 0.0) -> DecisionWitness:
+    """The mean residual where each action is best, or chosen softly, scaled to length 1."""
     mass = sample.mass
     sums = np.zeros(losses.shape)
-    blank = DecisionWitness(losses, sums, np.zeros(len(losses)), sample.n_classes, sample.class_names)
+    names = sample.class_names
+    blank = DecisionWitness(losses, sums, np.zeros(len(losses)), sample.n_classes, names, temperature)
     for rows in row_blocks(sample.n_samples, sample.n_classes):
-        action = blank.actions(sample.proba[rows])
-        np.add.at(sums, (action, sample.labels[rows]), mass[rows])
-        chosen = (action == np.arange(len(losses))[:, None]) * mass[rows]
+        chosen = blank.shares(sample.proba[rows]).T * mass[rows]
+        for action, share in enumerate(chosen):
+            sums[action] += np.bincount(sample.labels[rows], weights=share, minlength=sample.n_classes)
         sums -= chosen @ sample.proba[rows]
     norms = np.linalg.norm(sums, axis=1)
     weights = sums / np.maximum(norms, 1e-300)[:, None]
-    return DecisionWitness(losses, weights, norms, sample.n_classes, sample.class_names)
+    return replace(blank, weights=weights, contributions=norms)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from polycal._validation import check_auditor, check_seed, check_some
+from polycal._typing import Seed
+from polycal._validation import check_auditor, check_some, keep_seed
 from polycal.families.auditor import Auditor, NotionAuditor, weighted_rows
 from polycal.families.canonical import Canonical
 from polycal.families.decision import Decision, DecisionAuditor
@@ -74,6 +75,17 @@ def _number(text: str, value: str) -> Any:
     return int(number) if number.is_integer() and "." not in value else number
 
 
+def parse_auditor(text: str, seed: int = 0) -> Auditor:
+    """The auditor that searches a notion, by the notion's name; and the kernel auditor, as "kernel".
+
+    Examples
+    --------
+    >>> type(parse_auditor("kernel")).__name__, parse_auditor("sigmoid:4").slope
+    ('KernelAuditor', 4)
+    """
+    return KernelAuditor(random_state=seed) if text == "kernel" else default_auditor(parse_notion(text), seed)
+
+
 # What an audit measures and searches unless told otherwise: seconds for 10,000 rows of 100 classes.
 DEFAULT_NOTIONS: tuple[Notion, ...] = (Confidence(smooth=True), Classwise(smooth=True), SubsetSmooth())
 
@@ -88,7 +100,7 @@ def default_auditor(notion: Notion, seed: int) -> Auditor:
         case Sigmoid():
             return SigmoidAuditor(slope=notion.slope, random_state=seed)
         case Decision():
-            return DecisionAuditor(actions=notion.actions, random_state=seed)
+            return DecisionAuditor(notion.actions, temperature=notion.temperature, random_state=seed)
         case LowDegree():
             return KernelAuditor(Multinomial(notion.degree), random_state=seed)
         case _:
@@ -128,7 +140,7 @@ class AutoAuditor(Auditor):
     ----------
     auditors : sequence of Auditor, optional
         What to run. By default those of an audit: confidence, class-wise, subsets and the kernel.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the parts and of the default auditors.
 
     Notes
@@ -147,15 +159,17 @@ class AutoAuditor(Auditor):
     """
 
     auditors: Sequence[Auditor] | None = None
-    random_state: int = 0
+    random_state: Seed = 0
     reads_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_seed(self.random_state)
+        keep_seed(self)
         if self.auditors is not None:
             check_some(self.auditors, "auditors")
-            for i, auditor in enumerate(self.auditors):
-                check_auditor(auditor, f"auditors[{i}]")
+            checked = [
+                check_auditor(one, f"auditors[{i}]", self.random_state) for i, one in enumerate(self.auditors)
+            ]
+            object.__setattr__(self, "auditors", checked)
 
     def find(self, sample: Sample) -> Witness:
         """Look for a witness in a validated sample."""

@@ -44,6 +44,13 @@ class Coupling:
         The label of the mass.
     mass : ndarray of shape (n_moves,)
         The amount; the amounts sum to 1.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> coupling = pc.distance_to_calibration([0, 1, 1, 1], [0.2, 0.4, 0.4, 0.9]).coupling
+    >>> round(float(coupling.mass.sum()), 6)
+    1.0
     """
 
     predicted: Float64s
@@ -72,6 +79,13 @@ class DistanceToCalibration:
         A perfectly calibrated predictor at distance `upper`, and how to reach it.
     resolution : int
         The spacing of the finest grid searched is 1/resolution.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> distance = pc.distance_to_calibration([0, 1, 1, 1], [0.2, 0.4, 0.4, 0.9])
+    >>> 0 <= distance.lower <= distance.upper
+    True
     """
 
     lower: float
@@ -257,7 +271,7 @@ def largest_change(notion: Notion, y_proba: Any, other_proba: Any, *, sample_wei
     >>> round(largest_change(pc.ProjectedSmooth(), [[0.5, 0.3, 0.2]], [[0.45, 0.35, 0.2]]), 6)
     0.3
     """
-    check_notion(notion)
+    notion = check_notion(notion)
     before, after = check_proba(y_proba)[0], check_proba(other_proba, name="other_proba")[0]
     if before.shape != after.shape:
         raise ValueError(f"y_proba has shape {before.shape}, other_proba {after.shape}; they must be equal.")

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from polycal._threads import map_threads
-from polycal._typing import Float64s, Floats, Ints
-from polycal._validation import CalibrationWarning, check_integer, check_seed
+from polycal._typing import Float64s, Floats, Ints, Seed
+from polycal._validation import CalibrationWarning, check_integer, keep_seed
 from polycal.families.notion import ErrorEstimate, Notion
 from polycal.families.witness import Witness
 from polycal.inference.redraw import null_draws
@@ -35,7 +35,7 @@ class FullSmooth(Notion):
         How often to draw labels from the predictions themselves and compute the error again. The mean is the
         noise floor told by the warning and by the estimate's `method`. Each draw costs as much as the error.
         0 leaves out the floor and the warning: what to use inside a test that draws labels itself.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of these draws.
 
     Notes
@@ -74,12 +74,12 @@ class FullSmooth(Notion):
     """
 
     n_floor_draws: int = 1
-    random_state: int = 0
+    random_state: Seed = 0
     name: ClassVar[str] = "full-smooth"
 
     def __post_init__(self) -> None:
         check_integer(self.n_floor_draws, "n_floor_draws", minimum=0)
-        check_seed(self.random_state)
+        keep_seed(self)
 
     def estimate(self, sample: Sample) -> ErrorEstimate:
         """Compute the error on a validated sample."""
@@ -125,6 +125,14 @@ class FullSmoothWitness(Witness):
         The class each point speaks about.
     heights : ndarray of float64, shape (n_points,)
         The weight of that class there, in [-1, 1].
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> witness = pc.estimate_error(made.labels[:50], made.proba[:50], pc.FullSmooth(n_floor_draws=0)).witness
+    >>> witness(made.proba).shape
+    (800, 4)
     """
 
     points: Annotated[Float64s, Rows("float64", "n_points n_classes")]

@@ -103,6 +103,15 @@ class HalfspaceWitness(DirectionsWitness):
         For each class l the classes that move ``<a_l, v>`` most where l is likely, most so first.
     contributions : ndarray of shape (k,)
         ``E (y_l - v_l) w_l(v)`` on the sample the witness was found on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> witness = pc.estimate_error(made.labels, made.proba, pc.Halfspace()).witness
+    >>> sorted(set(np.abs(witness(made.proba)).ravel().tolist()))
+    [1.0]
     """
 
     directions: Float64s

@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from polycal._typing import Float64s, Floats
-from polycal._validation import check_integer, check_kernel, check_positive, check_seed
+from polycal._typing import Float64s, Floats, Seed
+from polycal._validation import check_integer, check_kernel, check_positive, keep_seed
 from polycal.families.auditor import Auditor, amplified_gains, weighted_rows
 from polycal.families.kernel_lists import ListedKernelWitness, best_amplification, find_in_lists
 from polycal.families.witness import Witness, kernel_steps, linear
@@ -38,6 +38,14 @@ class KernelWitness(Witness):
         What each class adds to the correlation on the rows it was found on, with c = 1.
     amplification : float
         c, at least 1. With c = 1 the clipping only removes rounding.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> witness = pc.KernelAuditor().find_witness(made.labels, made.proba)
+    >>> pc.certify(witness, made.labels, made.proba).estimate > 0.1
+    True
     """
 
     kernel: Annotated[Kernel, Part((Kernel,))]
@@ -89,7 +97,7 @@ class KernelAuditor(Auditor):
         half of the rows and judged on the other. False is Algorithm 2 to the letter.
     max_samples : int or None, default 20000
         Use at most this many rows, drawn without replacement: the cost grows with the square of it. None: all.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the choice of rows and of the halves.
 
     Notes
@@ -126,14 +134,14 @@ class KernelAuditor(Auditor):
     _: KW_ONLY
     amplify: bool = True
     max_samples: int | None = 20_000
-    random_state: int = 0
+    random_state: Seed = 0
     reads_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_kernel(self.kernel)
         if self.max_samples is not None:
             check_integer(self.max_samples, "max_samples", minimum=1)
-        check_seed(self.random_state)
+        keep_seed(self)
 
     @classmethod
     def for_projected_smooth(cls, alpha: float, *, amplify: bool = True) -> "KernelAuditor":

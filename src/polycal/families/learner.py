@@ -1,16 +1,23 @@
 """Learners and auditors: each made from the other, as the paper reduces them."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from polycal._typing import Float64s, Floats, Ints
-from polycal._validation import check_estimator, check_integer, check_real, check_seed
+from polycal._typing import Float64s, Floats, Ints, Seed
+from polycal._validation import check_estimator, check_integer, check_real, keep_seed
 from polycal.families.auditor import AMPLIFICATIONS, Auditor, amplified_gains, weighted_rows
 from polycal.families.witness import Witness
+from polycal.features import Column, Features
 from polycal.inference.redraw import draw_labels
-from polycal.sample import Sample, split_rows
+from polycal.sample import Sample, likely_classes, split_rows
+
+# Probabilities below this count as this in a logarithm; categories that an estimator is told, at most; and classes
+# whose residuals are learnt on all rows.
+_FLOOR = 1e-12
+_MOST_CATEGORIES = 200
+_MOST_TAUGHT = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,6 +32,17 @@ class LearnerWitness(Witness):
         The fitted estimators of these classes.
     amplification : float
         c, at least 1.
+    columns : tuple of Column
+        The features that the estimators see before the prediction v and its logarithm; without any, they see v alone.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> witness = pc.LearnerAuditor(Ridge()).find_witness(made.labels, made.proba)
+    >>> witness(made.proba).shape
+    (800, 4)
     """
 
     members: Ints
@@ -32,6 +50,7 @@ class LearnerWitness(Witness):
     amplification: float
     n_classes: int
     class_names: tuple[str, ...] | None = None
+    columns: tuple[Column, ...] = ()
     family: ClassVar[str] = "learner"
 
     def _saved_values(self) -> dict[str, Any]:
@@ -46,9 +65,18 @@ class LearnerWitness(Witness):
 
     def evaluate(self, proba: Floats) -> Float64s:
         """The estimators' values, amplified and clipped."""
-        out = np.zeros(proba.shape)
+        if self.columns:
+            raise ValueError("this witness looks at features; give them: witness(y_proba, features=...).")
+        return self._values(proba, proba.shape)
+
+    def evaluate_rows(self, sample: Sample) -> Float64s:
+        """The same, of features and predictions."""
+        return self._values(learner_inputs(sample, self.columns), sample.proba.shape)
+
+    def _values(self, inputs: Floats, shape: tuple[int, ...]) -> Float64s:
+        out = np.zeros(shape)
         for j, estimator in zip(self.members, self.estimators, strict=True):
-            out[:, j] = self.amplification * signed_values(estimator, proba)
+            out[:, j] = self.amplification * signed_values(estimator, inputs)
         return np.clip(out, -1.0, 1.0, out=out)
 
     def describe(self) -> str:
@@ -58,6 +86,30 @@ class LearnerWitness(Witness):
         names = [self.name(int(j)) for j in self.members[:4]]
         more = f" and {self.members.size - 4} more" if self.members.size > 4 else ""
         return f"{type(self.estimators[0]).__name__} on {', '.join(names)}{more}"
+
+
+def learner_inputs(sample: Sample, columns: tuple[Column, ...]) -> Floats:
+    """What estimators see of each row: its prediction v, or its features x, v and log v."""
+    if not columns:
+        return sample.proba
+    if sample.features is None:
+        raise ValueError("this witness looks at features, and these rows have none; give features.")
+    proba = sample.proba.astype(np.float64)
+    return np.hstack([sample.features.recoded(columns).values, proba, np.log(np.maximum(proba, _FLOOR))])
+
+
+def learnt_columns(features: Features) -> tuple[Column, ...]:
+    """The columns with the categories that an estimator is told: the most frequent ones."""
+    columns = []
+    for column, values in zip(features.columns, features.values.T, strict=True):
+        if len(column.categories) > _MOST_CATEGORIES:
+            known = values[~np.isnan(values)].astype(np.int64)
+            counts = np.bincount(known, minlength=len(column.categories))
+            order = np.argsort(-counts, kind="stable")[:_MOST_CATEGORIES]
+            columns.append(replace(column, categories=tuple(column.categories[c] for c in order.tolist())))
+        else:
+            columns.append(column)
+    return tuple(columns)
 
 
 def signed_values(estimator: Any, proba: Floats) -> Float64s:
@@ -85,11 +137,14 @@ class LearnerAuditor(Auditor):
     amplify : bool, default True
         Whether to use ``clip(c h, -1, 1)`` instead of h, with the c that does best on the held-out rows: learners
         of faint signals answer with small numbers. False uses what was learnt as it is, as in the paper.
+    draw : bool, default True
+        Whether each row draws a signed class, as in the paper. False lets a regressor learn the residual of each of the
+        likeliest classes on all rows: less noise, at the cost of so many fits on all rows.
     min_rows : int, default 20
         Classes drawn by fewer rows get no estimator.
     holdout : float, default 1/3
         Share of the held-out rows to choose among the functions learnt.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the signed classes drawn and of the held-out rows.
 
     Notes
@@ -119,15 +174,18 @@ class LearnerAuditor(Auditor):
     _: KW_ONLY
     combine: bool = True
     amplify: bool = True
+    draw: bool = True
     min_rows: int = 20
     holdout: float = 1 / 3
-    random_state: int = 0
+    random_state: Seed = 0
 
     def __post_init__(self) -> None:
         check_estimator(self.estimator)
         check_integer(self.min_rows, "min_rows", minimum=1)
         check_real(self.holdout, "holdout", low=0.05, high=0.95)
-        check_seed(self.random_state)
+        if not self.draw and hasattr(self.estimator, "predict_proba"):
+            raise TypeError("estimator must be a regressor to learn residuals; give one, or draw=True.")
+        keep_seed(self)
 
     def find(self, sample: Sample) -> LearnerWitness:
         """Look for a witness in a validated sample."""
@@ -136,9 +194,10 @@ class LearnerAuditor(Auditor):
             sample.take(rows)
             for rows in split_rows(sample, (1 - self.holdout, self.holdout), self.random_state)
         )
-        functions = self._learn(taught, np.random.default_rng(self.random_state))
+        columns = () if sample.features is None else learnt_columns(sample.features)
+        functions = self._learn(taught, columns, np.random.default_rng(self.random_state))
         classes = np.array(list(functions), dtype=np.int64)
-        gains = _gains(functions, aside)[:, : None if self.amplify else 1]
+        gains = _gains(functions, aside, columns)[:, : None if self.amplify else 1]
         kept, best = _choose(gains, combine=self.combine)
         return LearnerWitness(
             classes[kept],
@@ -146,19 +205,27 @@ class LearnerAuditor(Auditor):
             float(AMPLIFICATIONS[best]),
             sample.n_classes,
             sample.class_names,
+            columns,
         )
 
-    def _learn(self, sample: Sample, rng: np.random.Generator) -> dict[int, Any]:
-        """A fitted estimator for each class drawn by enough rows."""
+    def _learn(self, sample: Sample, columns: tuple[Column, ...], rng: np.random.Generator) -> dict[int, Any]:
+        """A fitted estimator for each class drawn by enough rows; without drawing, for each likely class."""
+        if not self.draw:
+            return {
+                int(j): self._fit(
+                    sample, columns, (sample.labels == j) - sample.proba[:, j].astype(np.float64)
+                )
+                for j in likely_classes(sample, _MOST_TAUGHT)
+            }
         drawn, signs = draw_signed_classes(sample, rng)
         functions = {}
         for j in range(sample.n_classes):
             rows = np.flatnonzero(drawn == j)
             if rows.size >= self.min_rows:
-                functions[j] = self._fit(sample.take(rows), signs[rows])
+                functions[j] = self._fit(sample.take(rows), columns, signs[rows])
         return functions
 
-    def _fit(self, sample: Sample, signs: Ints) -> Any:
+    def _fit(self, sample: Sample, columns: tuple[Column, ...], signs: Ints | Float64s) -> Any:
         from sklearn.base import clone, is_classifier  # noqa: PLC0415 - not at `import polycal`
         from sklearn.dummy import DummyRegressor  # noqa: PLC0415
         from sklearn.utils.validation import has_fit_parameter  # noqa: PLC0415
@@ -172,7 +239,7 @@ class LearnerAuditor(Auditor):
         if is_classifier(self.estimator) and np.ptp(signs) == 0:
             return DummyRegressor(strategy="constant", constant=float(signs[0])).fit(sample.proba, signs)
         targets = signs if is_classifier(self.estimator) else signs.astype(np.float64)
-        return clone(self.estimator).fit(sample.proba, targets, **weight)
+        return clone(self.estimator).fit(learner_inputs(sample, columns), targets, **weight)
 
 
 def draw_signed_classes(sample: Sample, rng: np.random.Generator) -> tuple[Ints, Ints]:
@@ -182,13 +249,14 @@ def draw_signed_classes(sample: Sample, rng: np.random.Generator) -> tuple[Ints,
     return np.where(positive, sample.labels, drawn), np.where(positive, 1, -1)
 
 
-def _gains(functions: dict[int, Any], sample: Sample) -> Float64s:
+def _gains(functions: dict[int, Any], sample: Sample, columns: tuple[Column, ...]) -> Float64s:
     """The correlation of each ``h_j e_j`` under each amplification: (number of functions, amplifications)."""
     gains = np.zeros((len(functions), AMPLIFICATIONS.size))
+    inputs = learner_inputs(sample, columns)
     for row, (j, function) in zip(gains, functions.items(), strict=True):
         if sample.n_samples > 0:
             residual: Float64s = sample.mass * ((sample.labels == j) - sample.proba[:, j].astype(np.float64))
-            values = signed_values(function, sample.proba)
+            values = signed_values(function, inputs)
             row[:] = amplified_gains(residual[:, None], values[:, None], np.ones(1))
     return gains
 

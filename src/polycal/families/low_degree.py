@@ -124,6 +124,14 @@ class MonomialWitness(Witness):
         -1, 0 or 1.
     strengths : ndarray of shape (n_classes,)
         What each class adds to the correlation on the rows it was found on.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> witness = pc.estimate_error(made.labels, made.proba, pc.LowDegree(1)).witness
+    >>> witness.factors.shape, witness.signs.tolist()
+    ((4, 1), [-1.0, -1.0, -1.0, -1.0])
     """
 
     factors: Annotated[Ints, Array("int64", "n_classes degree", low=-1, below="n_classes")]

@@ -37,6 +37,14 @@ class ErrorEstimate:
         supremum over weights, the witness is that of the supremum. None where there is none to show.
     upper : float or None
         Where lists hide part of the predictions: no completion of the lists has a larger error. None: not asked.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> estimate = pc.estimate_error(made.labels, made.proba, pc.SubsetSmooth())
+    >>> estimate.kind, estimate.method, estimate.witness
+    ('exact', 'all 7 subsets', SubsetWitness(is it 1 or 2?))
     """
 
     value: float
@@ -56,6 +64,16 @@ class Notion(ABC):
     """A weight family W. Its error is ``sup over w in W of |E <y - v, w(v)>|``.
 
     Notions are small frozen dataclasses, so they compare, hash and print by their parameters.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> notion = pc.Confidence(smooth=True)
+    >>> isinstance(notion, pc.Notion), notion.name
+    (True, 'confidence')
+    >>> pc.calibration_error(made.labels, made.proba, notion) > 0.1
+    True
     """
 
     name: ClassVar[str]
@@ -109,7 +127,7 @@ def estimate_error(
     >>> estimate.value, estimate.kind
     (0.0, 'exact')
     """
-    check_notion(notion)
+    notion = check_notion(notion)
     sample = check_sample(
         y_true,
         y_proba,

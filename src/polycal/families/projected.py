@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from polycal._threads import map_threads, one_blas_thread
-from polycal._typing import Float64s, Ints
-from polycal._validation import check_integer, check_real, check_seed
+from polycal._typing import Float64s, Ints, Seed
+from polycal._validation import check_integer, check_real, keep_seed
 from polycal.families._ascent import (
     Effort,
     Points,
@@ -142,6 +142,14 @@ class ProjectedWitness(DirectionsWitness):
         For each class l the classes that move ``<a_l, v>`` most where l is likely, most so first.
     contributions : ndarray of shape (k,)
         ``E (y_l - v_l) w_l(v)`` on the sample the witness was found on.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> witness = pc.ProjectionAuditor().find_witness(made.labels, made.proba)
+    >>> witness.directions.shape
+    (4, 4)
     """
 
     directions: Float64s
@@ -241,7 +249,7 @@ class ProjectionAuditor(Auditor):
         Bound on the squared Euclidean length of the directions; by default k, which is no bound.
     n_starts : int, default 2
         Random directions tried for each class, beside those that the data suggest.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the random directions and of the halves.
 
     Notes
@@ -263,13 +271,13 @@ class ProjectionAuditor(Auditor):
     m: float | None = None
     _: KW_ONLY
     n_starts: int = 2
-    random_state: int = 0
+    random_state: Seed = 0
 
     def __post_init__(self) -> None:
         if self.m is not None:
             check_real(self.m, "m", low=0)
         check_integer(self.n_starts, "n_starts", minimum=0)
-        check_seed(self.random_state)
+        keep_seed(self)
 
     def find(self, sample: Sample) -> ProjectedWitness:
         """Look for a witness in a validated sample."""

@@ -275,6 +275,14 @@ class SubsetWitness(Witness):
         The classes of T, increasing.
     phi : LipschitzFunction or StepFunction
         The weight as a function of the predicted probability of T.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> witness = pc.SubsetAuditor(max_size=2).find_witness(made.labels, made.proba)
+    >>> len(witness.subset) <= 2
+    True
     """
 
     members: Annotated[Ints, Array("int64", "n_members", low=0, below="n_classes", rises=True)]
@@ -327,6 +335,13 @@ class TopWitness(Witness):
     ----------
     phis : tuple of LipschitzFunction or StepFunction
         One function for all predicted classes (confidence), or one for each (top-label).
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> pc.estimate_error(made.labels, made.proba, pc.Confidence(smooth=True)).witness
+    TopWitness(is the most likely class right?)
     """
 
     phis: Annotated[tuple[ScalarFunction, ...], Part((LipschitzFunction, StepFunction), many="n_phis")]

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from polycal._typing import Float64s, Floats, Ints
+from polycal._typing import Float64s, Floats, Ints, Seed
 from polycal._validation import check_examples, check_kernel, check_proba, check_same_classes, check_seed
 from polycal.inference.redraw import draw_labels
 from polycal.kernels.kernels import Kernel, Multinomial, ball_norms, ball_scale
@@ -126,7 +126,7 @@ class LearnerFromAuditor(RegressorMixin, BaseEstimator):
     ----------
     auditor : Auditor
         Anything with ``find_witness(y_true, y_proba)``.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the labels drawn.
 
     Attributes
@@ -158,7 +158,7 @@ class LearnerFromAuditor(RegressorMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, auditor: Any, random_state: int = 0) -> None:
+    def __init__(self, auditor: Any, random_state: Seed = 0) -> None:
         self.auditor = auditor
         self.random_state = random_state
 

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from polycal._threads import map_threads, one_blas_thread
-from polycal._typing import Float64s, Ints
-from polycal._validation import check_integer, check_real, check_seed
+from polycal._typing import Float64s, Ints, Seed
+from polycal._validation import check_integer, check_real, keep_seed
 from polycal.families._ascent import Effort, Points, ascend, distinct_points, spread, start_directions
 from polycal.families.auditor import Auditor, coordinate_contributions, cross_fit, weighted_rows
 from polycal.families.notion import ErrorEstimate, Notion
@@ -89,6 +89,14 @@ class SigmoidWitness(DirectionsWitness):
         For each class l the classes that move ``<a_l, v>`` most where l is likely, most so first.
     contributions : ndarray of shape (k,)
         ``E (y_l - v_l) w_l(v)`` on the sample the witness was found on.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> witness = pc.SigmoidAuditor().find_witness(made.labels, made.proba)
+    >>> witness.directions.shape, witness(made.proba).shape
+    ((4, 4), (800, 4))
     """
 
     slope: Annotated[float, Real()]
@@ -280,7 +288,7 @@ class SigmoidAuditor(Auditor):
         L, at least 1: how sharp the thresholds may be.
     n_starts : int, default 2
         Random directions tried for each class, beside those that the data suggest.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the random directions and of the halves.
 
     Notes
@@ -301,12 +309,12 @@ class SigmoidAuditor(Auditor):
     slope: float = 8.0
     _: KW_ONLY
     n_starts: int = 2
-    random_state: int = 0
+    random_state: Seed = 0
 
     def __post_init__(self) -> None:
         check_real(self.slope, "slope", low=1, high=1e6)
         check_integer(self.n_starts, "n_starts", minimum=0)
-        check_seed(self.random_state)
+        keep_seed(self)
 
     def find(self, sample: Sample) -> SigmoidWitness:
         """Look for a witness in a validated sample."""

@@ -68,6 +68,13 @@ class TopSetWitness(Witness):
         How many.
     phi : LipschitzFunction or StepFunction
         The weight as a function of their probability.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> pc.estimate_error(made.labels, made.proba, pc.TopSet(2)).witness
+    TopSetWitness(is it among the 2 most likely?)
     """
 
     m: Annotated[int, Whole(low=1)]

@@ -10,7 +10,7 @@ import numpy as np
 from polycal._card import card, some
 from polycal._text import printable
 from polycal._typing import Float64s, Floats, Ints, Path
-from polycal._validation import check_proba, check_same_classes
+from polycal._validation import check_features, check_proba, check_same_classes
 from polycal.kernels.kernels import Gaussian, Kernel, Laplace, Multinomial
 from polycal.measures.functions import LipschitzFunction, ScalarFunction, StepFunction
 from polycal.sample import Sample, refuse_lists, row_blocks
@@ -43,6 +43,18 @@ class Witness(Checked, ABC):
         k, the number of classes.
     class_names : tuple of str, or None
         Names used by `describe`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> witness = pc.SubsetAuditor().find_witness(made.labels, made.proba)
+    >>> witness.describe()
+    'is it 1 or 2?'
+    >>> values = witness(made.proba)
+    >>> values.shape, bool(np.abs(values).max() <= 1)
+    ((800, 4), True)
     """
 
     role: ClassVar[str] = "witness"
@@ -55,7 +67,9 @@ class Witness(Checked, ABC):
         "monomial": "polycal.families.low_degree",
         "projected": "polycal.families.projected",
         "sigmoid": "polycal.families.sigmoid",
+        "slice": "polycal.families.slices",
         "subset": "polycal.families.questions",
+        "swap": "polycal.families.swap",
         "table": "polycal.families.canonical",
         "top": "polycal.families.questions",
         "top-set": "polycal.families.top_set",
@@ -79,14 +93,24 @@ class Witness(Checked, ABC):
         """
         return (Evaluate(self),)
 
-    def __call__(self, y_proba: Any) -> Float64s:
-        """Evaluate at ``(m, k)`` predictions, in blocks."""
+    def __call__(self, y_proba: Any, *, features: Any = None) -> Float64s:
+        """Evaluate at ``(m, k)`` predictions, and at the features of their rows if it looks at them, in blocks."""
         proba, _ = check_proba(y_proba)
         self._check_width(proba)
+        table = None if features is None else check_features(features, proba.shape[0])
+        whole = Sample(proba, np.zeros(proba.shape[0], dtype=np.int64), features=table)
         out = np.empty(proba.shape)
         for rows in row_blocks(*proba.shape):
-            out[rows] = self.evaluate(proba[rows])
+            out[rows] = self.evaluate_rows(whole.take(rows))
         return out
+
+    def part(self, sample: Sample) -> Sample:
+        """The rows that a certificate of the witness is about: all, unless it is one of a slice."""
+        return sample
+
+    def evaluate_rows(self, sample: Sample) -> Float64s:
+        """Values at the rows of a sample, by their predictions and by their features if it looks at them."""
+        return self.evaluate(sample.proba)
 
     def correlations(self, sample: Sample) -> Float64s:
         """``<y - v, w(v)>`` of each row: in [-2, 2], with mean 0 for calibrated predictions."""
@@ -94,7 +118,7 @@ class Witness(Checked, ABC):
         refuse_lists(sample, f"a {type(self).__name__}")
         out = np.empty(sample.n_samples)
         for rows in row_blocks(sample.n_samples, sample.n_classes):
-            weight = self.evaluate(sample.proba[rows])
+            weight = self.evaluate_rows(sample.take(rows))
             hit = np.take_along_axis(weight, sample.labels[rows, None], axis=1)[:, 0]
             out[rows] = hit - np.einsum("ij,ij->i", weight, sample.proba[rows])
         return out

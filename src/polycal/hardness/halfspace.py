@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from polycal._typing import Float64s
+from polycal._typing import Float64s, Seed
 from polycal._validation import check_integer, check_real, check_seed
 from polycal.datasets import Generated, make_finite
 from polycal.families.reduction import lift
@@ -26,7 +26,7 @@ def cube_to_simplex(corners: Float64s) -> Float64s:
 
 
 def make_hidden_halfspace(
-    n_samples: int, n_classes: int, *, noise: float = 0.1, n_points: int = 256, random_state: int = 0
+    n_samples: int, n_classes: int, *, noise: float = 0.1, n_points: int = 256, random_state: Seed = 0
 ) -> Generated:
     r"""Make predictions whose errors follow a halfspace with noise, through the lift of the paper.
 
@@ -39,7 +39,7 @@ def make_hidden_halfspace(
         How often the sign of the halfspace is wrong, at most 1/2. At 1/2 the predictions are calibrated.
     n_points : int, default 256
         How many random corners of the cube carry the distribution.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
 
     Returns
     -------

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from polycal._typing import Float64s
+from polycal._typing import Float64s, Seed
 from polycal._validation import check_integer, check_real
 from polycal.datasets import Generated, make_finite
 
@@ -43,7 +43,7 @@ def make_hidden_subset(
     *,
     error: float | None = None,
     sharpness: float = 0.1,
-    random_state: int = 0,
+    random_state: Seed = 0,
 ) -> Generated:
     r"""Make predictions that are class-wise, confidence and top-label calibrated, and wrong on a set of classes.
 
@@ -57,7 +57,7 @@ def make_hidden_subset(
         The smooth calibration error of T, from 0 (calibrated) to ``largest_hidden_error(n_classes)``, the default.
     sharpness : float, default 0.1
         By how much one class stands out in each prediction, so that the most likely class is never tied.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
 
     Returns
     -------

@@ -6,7 +6,7 @@ from math import comb
 
 import numpy as np
 
-from polycal._typing import Ints
+from polycal._typing import Ints, Seed
 from polycal._validation import check_integer, check_real, check_seed
 from polycal.datasets import Generated, make_finite
 from polycal.families.reduction import lift
@@ -24,7 +24,7 @@ def make_hidden_xor(
     noise: float = 0.1,
     degree: int | None = None,
     steepness: float = 2.0,
-    random_state: int = 0,
+    random_state: Seed = 0,
 ) -> Generated:
     r"""Make predictions whose errors follow the product of t hidden signs, through the lifts of the paper.
 
@@ -41,7 +41,7 @@ def make_hidden_xor(
         d, from 1 to t: the classes are the sets of at most d literals, :math:`\binom{2n}{\le d}` of them. By default t.
     steepness : float, default 2
         The sigmoid of "sigmoid at least" is tanh(steepness) where the product is 1.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the hidden assignment and of the rows.
 
     Returns

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polycal._typing import Float64s, Ints
+from polycal._typing import Float64s, Ints, Seed
 from polycal._validation import check_integer, check_real, check_seed
 from polycal.datasets import Generated, make_finite
 
@@ -29,6 +29,13 @@ class Packing:
         The points.
     separation : float
         The smallest l1 distance allowed.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> packing = pc.hardness.pack_simplex(4, 0.5)
+    >>> packing.points.shape[1], packing.separation
+    (4, 0.5)
     """
 
     points: Float64s
@@ -60,7 +67,7 @@ def pack_simplex(
     *,
     max_points: int = 10_000,
     patience: int = 2_000,
-    random_state: int = 0,
+    random_state: Seed = 0,
 ) -> Packing:
     """Pack the simplex greedily: take random points as long as they are far from those taken and from corners.
 
@@ -74,7 +81,7 @@ def pack_simplex(
         Stop at this many.
     patience : int, default 2000
         Stop when this many random points in a row were too close: the packing is then nearly maximal.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the points.
 
     Returns
@@ -115,24 +122,31 @@ def pack_simplex(
     return Packing(taken[:size].copy(), float(separation))
 
 
-def make_fresh_labels(packing: Packing, n_samples: int, *, random_state: int = 0) -> Generated:
+def make_fresh_labels(packing: Packing, n_samples: int, *, random_state: Seed = 0) -> Generated:
     """Draw predictions uniformly from a packing, and each label from its prediction: every error is 0.
 
     Parameters
     ----------
     packing : Packing
     n_samples : int
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
 
     Returns
     -------
     Generated
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.hardness.make_fresh_labels(pc.hardness.pack_simplex(4, 0.5), 100)
+    >>> made.truth["canonical"]
+    0.0
     """
     return _draw(packing, packing.points, n_samples, random_state, {"canonical": 0.0, "full-smooth": 0.0})
 
 
 def make_fixed_labels(
-    packing: Packing, n_samples: int, *, label_state: int = 0, random_state: int = 0
+    packing: Packing, n_samples: int, *, label_state: int = 0, random_state: Seed = 0
 ) -> Generated:
     """Draw predictions uniformly from a packing whose points each have one fixed label, drawn once from the point.
 
@@ -142,7 +156,7 @@ def make_fixed_labels(
     n_samples : int
     label_state : int, default 0
         Seed of the fixed labels: the distribution.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the rows: the sample.
 
     Returns
@@ -156,6 +170,13 @@ def make_fixed_labels(
     1/3. Each coordinate of the weights e_i at v is 0 or 1, so 1/separation-Lipschitz on the packing, and they correlate
     ``1 - v_i`` with the residual; scaled to be 1-Lipschitz they show a full smooth error of at least ``separation``
     times the mean of that, which is at least 1/6.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.hardness.make_fixed_labels(pc.hardness.pack_simplex(4, 0.5), 100)
+    >>> made.truth["canonical"] > 0.3
+    True
     """
     labels = fixed_labels(packing, label_state)
     conditionals = np.eye(packing.points.shape[1])[labels]

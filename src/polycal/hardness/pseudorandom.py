@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from polycal._typing import Float64s
+from polycal._typing import Float64s, Seed
 from polycal._validation import check_integer, check_seed
 from polycal.hardness.xor import XorInstance
 
@@ -25,6 +25,13 @@ class ClauseSpread:
         The mean square of the best assignment found by rounding: some assignment has this one.
     t : int
         The mean square under random assignments.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> spread = pc.hardness.clause_spread(pc.hardness.make_random_xor(8, 3, 400))
+    >>> spread.reached <= spread.relaxed
+    True
     """
 
     relaxed: float
@@ -37,7 +44,7 @@ class ClauseSpread:
         return max(self.reached, KEPT * self.relaxed)
 
 
-def clause_spread(instance: XorInstance, *, n_roundings: int = 100, random_state: int = 0) -> ClauseSpread:
+def clause_spread(instance: XorInstance, *, n_roundings: int = 100, random_state: Seed = 0) -> ClauseSpread:
     r"""Bound ``max_z mean_i <c_i, z>^2`` over assignments z by semidefinite programming.
 
     Parameters
@@ -46,7 +53,7 @@ def clause_spread(instance: XorInstance, *, n_roundings: int = 100, random_state
         Its signs are not looked at.
     n_roundings : int, default 100
         Random hyperplanes that round the solution to assignments.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
 
     Returns
     -------
@@ -75,7 +82,7 @@ def clause_spread(instance: XorInstance, *, n_roundings: int = 100, random_state
     True
     """
     check_integer(n_roundings, "n_roundings", minimum=1)
-    check_seed(random_state)
+    random_state = check_seed(random_state)
     form = pair_form(instance)
     solution = _solve(form)
     relaxed = instance.size + float(np.sum(form * solution))

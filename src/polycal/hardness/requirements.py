@@ -40,6 +40,13 @@ class SampleRequirement:
     notion : Notion
     alpha, delta : float
     n_classes : int
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> needed = pc.hardness.required_samples(pc.LowDegree(2), 0.1, 10)
+    >>> needed.kind, needed.n_samples
+    ('sufficient', 236932)
     """
 
     n_samples: int

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polycal._typing import Float64s, Ints
+from polycal._typing import Float64s, Ints, Seed
 from polycal._validation import check_integer, check_real, check_seed
 
 
@@ -25,6 +25,13 @@ class XorInstance:
         n.
     assignment : ndarray of float64, shape (n_variables,), or None
         The planted assignment.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> instance = pc.hardness.make_planted_xor(8, 3, 400, noise=0.2)
+    >>> instance.n_variables, instance.signs.shape
+    (8, (400,))
     """
 
     literals: Ints
@@ -62,18 +69,25 @@ def literal_values(assignment: Any) -> Float64s:
     return np.concatenate([z, -z])
 
 
-def make_random_xor(n_variables: int, t: int, n_clauses: int, *, random_state: int = 0) -> XorInstance:
+def make_random_xor(n_variables: int, t: int, n_clauses: int, *, random_state: Seed = 0) -> XorInstance:
     """Draw clauses and their signs uniformly: no assignment satisfies much more than half of many clauses.
 
     Parameters
     ----------
     n_variables, t, n_clauses : int
         Sizes; a clause has t different variables, each negated or not.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
 
     Returns
     -------
     XorInstance
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> instance = pc.hardness.make_random_xor(8, 3, 400)
+    >>> instance.literals.shape
+    (400, 3)
     """
     rng = np.random.default_rng(check_seed(random_state))
     literals = _draw_clauses(n_variables, t, n_clauses, rng)
@@ -81,7 +95,7 @@ def make_random_xor(n_variables: int, t: int, n_clauses: int, *, random_state: i
 
 
 def make_planted_xor(
-    n_variables: int, t: int, n_clauses: int, *, noise: float = 0.0, random_state: int = 0
+    n_variables: int, t: int, n_clauses: int, *, noise: float = 0.0, random_state: Seed = 0
 ) -> XorInstance:
     """Draw clauses whose signs agree with a hidden assignment, but for a share of `noise` drawn at random.
 
@@ -91,12 +105,19 @@ def make_planted_xor(
         As for `make_random_xor`.
     noise : float, default 0
         The probability that a sign is flipped, at most 1/2.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
 
     Returns
     -------
     XorInstance
         With the hidden assignment.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> instance = pc.hardness.make_planted_xor(8, 3, 400)
+    >>> instance.satisfied(instance.assignment)
+    1.0
     """
     check_real(noise, "noise", low=0, high=0.5)
     rng = np.random.default_rng(check_seed(random_state))
@@ -119,6 +140,13 @@ class MonomialLift:
         The sets of literals, in column order; the empty one first.
     degree : int
         d.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> lift = pc.hardness.lift_clauses(pc.hardness.make_random_xor(4, 2, 10), 2)
+    >>> lift.degree, len(lift.monomials)
+    (2, 37)
     """
 
     points: Float64s
@@ -142,6 +170,13 @@ def lift_clauses(instance: XorInstance, degree: int) -> MonomialLift:
     Returns
     -------
     MonomialLift
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> instance = pc.hardness.make_random_xor(4, 2, 10)
+    >>> pc.hardness.lift_clauses(instance, 2).points.shape
+    (10, 37)
     """
     check_integer(degree, "degree", minimum=1, maximum=instance.size)
     n_literals = 2 * instance.n_variables
@@ -166,6 +201,14 @@ class XorSigmoid:
         L.
     radius : int
         Clauses whose literals sum to at most this in absolute value get the right sign.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> instance = pc.hardness.make_planted_xor(6, 2, 50)
+    >>> sigmoid = pc.hardness.xor_sigmoid(pc.hardness.lift_clauses(instance, 2), instance.assignment, 2)
+    >>> sigmoid.slope > 1
+    True
     """
 
     direction: Float64s
@@ -205,6 +248,16 @@ def xor_sigmoid(lift: MonomialLift, assignment: Any, t: int, *, steepness: float
     are +1 and b that are -1 is :math:`\sum_{i \le a, j \le b} (-1)^{a+b-i-j} \binom{a}{i} \binom{b}{j} p(i - j)`.
     Dividing by the largest coefficient B and by :math:`\binom{t}{\le d}`, the weight of a lifted clause, moves
     both into the slope.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polycal as pc
+    >>> instance = pc.hardness.make_planted_xor(6, 2, 50)
+    >>> lift = pc.hardness.lift_clauses(instance, 2)
+    >>> sigmoid = pc.hardness.xor_sigmoid(lift, instance.assignment, 2)
+    >>> bool((np.sign(sigmoid(lift.points)) == instance.signs).all())
+    True
     """
     check_integer(t, "t", minimum=lift.degree)
     check_real(steepness, "steepness", low=0)

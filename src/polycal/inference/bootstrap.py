@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from polycal._threads import thread_budget
-from polycal._typing import Ints
+from polycal._typing import Ints, Seed
 from polycal._validation import (
     CalibrationWarning,
     check_integer,
@@ -44,6 +44,14 @@ class ErrorInterval:
         Standard deviation of the error over resamples.
     noise_floor : float
         Mean error when labels are redrawn from the predictions.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> interval = pc.bootstrap_interval(made.labels, made.proba, "confidence", progress=False)
+    >>> bool(interval.low < interval.estimate)
+    True
     """
 
     estimate: float
@@ -71,7 +79,7 @@ def bootstrap_interval(
     sample_weight: Any = None,
     class_names: Any = None,
     from_logits: bool = False,
-    random_state: int = 0,
+    random_state: Seed = 0,
     n_jobs: int | None = -1,
     progress: bool | None = None,
 ) -> ErrorInterval:
@@ -131,7 +139,7 @@ def bootstrap_interval(
     True
     """
     check_real(level, "level", low=0.01, high=0.9999)
-    check_seed(random_state)
+    random_state = check_seed(random_state)
     check_integer(n_draws, "n_draws", minimum=20)
     statistic = check_statistic(notion, 1 + _N_REDRAWS + n_draws)
     sample = check_sample(

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from polycal._typing import Seed
 from polycal._validation import (
     check_integer,
     check_length,
@@ -17,7 +18,7 @@ from polycal.inference.betting import Game, lower_bound, mirrored, p_value, set_
 
 
 def mean_lower_bound(
-    values: Any, *, low: float, high: float, alpha: float = 0.05, weight: Any = None, random_state: int = 0
+    values: Any, *, low: float, high: float, alpha: float = 0.05, weight: Any = None, random_state: Seed = 0
 ) -> float:
     r"""Compute a number that the true mean exceeds with probability at least ``1 - alpha``.
 
@@ -31,7 +32,7 @@ def mean_lower_bound(
         The probability that the bound is wrong, at most.
     weight : array-like of shape (n,), optional
         The bound is then for the weighted mean E[w x] / E[w].
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the orders in which rows are bet on. The order in which they are given does not matter.
 
     Returns
@@ -81,7 +82,7 @@ def mean_lower_bound(
 
 
 def mean_p_value(
-    values: Any, *, low: float, high: float, null: float = 0.0, weight: Any = None, random_state: int = 0
+    values: Any, *, low: float, high: float, null: float = 0.0, weight: Any = None, random_state: Seed = 0
 ) -> float:
     """Compute a p-value of the hypothesis that the true mean is at most `null`.
 
@@ -116,7 +117,7 @@ def mean_p_value(
 
 
 def mean_interval(
-    values: Any, *, low: float, high: float, alpha: float = 0.05, weight: Any = None, random_state: int = 0
+    values: Any, *, low: float, high: float, alpha: float = 0.05, weight: Any = None, random_state: Seed = 0
 ) -> tuple[float, float]:
     """Compute an interval that holds the true mean with probability at least ``1 - alpha``.
 

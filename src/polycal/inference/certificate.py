@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from polycal._text import printable
-from polycal._typing import Float64s, Ints
+from polycal._typing import Float64s, Ints, Seed
 from polycal._validation import check_level, check_sample, check_seed, check_witness
 from polycal.families.kernel_lists import ListedKernelWitness
 from polycal.families.questions import SubsetWitness, TopWitness
@@ -34,10 +34,19 @@ class Certificate:
         The probability that `lower_bound` is wrong, at most.
     n_samples : int
         Number of rows.
-    witness : Witness
-        What was judged.
+    witness : Witness or None
+        What was judged; None where it is no weight function.
     std_error : float
         The usual standard error of `estimate`; `lower_bound` and `p_value` do not rely on it.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> witness = pc.SubsetAuditor().find_witness(made.labels[:400], made.proba[:400])
+    >>> certificate = pc.certify(witness, made.labels[400:], made.proba[400:])
+    >>> certificate.lower_bound < certificate.estimate
+    True
     """
 
     estimate: float
@@ -45,7 +54,7 @@ class Certificate:
     p_value: float
     alpha: float
     n_samples: int
-    witness: Witness
+    witness: Witness | None
     std_error: float
 
     @property
@@ -59,7 +68,8 @@ class Certificate:
             finding = f"miscalibrated by at least {self.lower_bound:.4f} at {1 - self.alpha:.4g} confidence"
         else:
             finding = "no miscalibration shown"
-        return f"{printable(self.witness.describe())} {finding} ({numbers})"
+        words = "" if self.witness is None else printable(self.witness.describe())
+        return f"{words} {finding} ({numbers})"
 
 
 def certify(
@@ -71,8 +81,9 @@ def certify(
     sample_weight: Any = None,
     class_names: Any = None,
     from_logits: bool = False,
-    random_state: int = 0,
+    random_state: Seed = 0,
     remainder: Remainder = "unknown",
+    features: Any = None,
 ) -> Certificate:
     r"""Judge a witness on data it was not found on.
 
@@ -90,10 +101,12 @@ def certify(
         The probability that the lower bound is wrong, at most.
     sample_weight, class_names, from_logits
         As for `smooth_calibration_error`. A row of weight 2 counts double but is not two independent rows.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the orders in which rows are bet on. The order in which they are given does not matter.
     remainder : {"unknown", "spread", "anywhere", "class"}
         As for `smooth_calibration_error`.
+    features : data frame, mapping or array of shape (n_samples, n_features), optional
+        As for `audit`. A witness of a slice is judged on the rows of that slice.
 
     Returns
     -------
@@ -126,7 +139,7 @@ def certify(
     True
     """
     check_level(alpha)
-    check_seed(random_state)
+    random_state = check_seed(random_state)
     check_witness(witness)
     sample = check_sample(
         y_true,
@@ -135,12 +148,16 @@ def certify(
         class_names=class_names,
         from_logits=from_logits,
         remainder=remainder,
+        features=features,
     )
     return certify_sample(witness, sample, alpha, random_state)
 
 
-def certify_sample(witness: Witness, sample: Sample, alpha: float, random_state: int = 0) -> Certificate:
+def certify_sample(witness: Witness, sample: Sample, alpha: float, random_state: Seed = 0) -> Certificate:
     """Judge a witness on a validated sample."""
+    sample = witness.part(sample)
+    if sample.n_samples == 0:
+        raise ValueError("no row is in the slice that the witness is about.")
     correlations = witness.correlations(sample)
     bound = correlation_bound(witness)
     values = (correlations + bound) / (2.0 * bound)
@@ -158,13 +175,15 @@ def certify_sample(witness: Witness, sample: Sample, alpha: float, random_state:
 
 def correlation_bound(witness: Witness) -> float:
     """The largest absolute value ``<y - v, w(v)>`` can take: 2, or 1 if w weighs a single yes/no question."""
+    witness = getattr(witness, "inner", witness)
     return 1.0 if isinstance(witness, SubsetWitness | TopWitness | TopSetWitness) else 2.0
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> list[float]:
     """Holm's adjusted p-values: rejecting those at most alpha errs at all with probability at most alpha.
 
-    Valid under any dependence between the tests.
+    Valid under any dependence between the tests. Of tests with weights, each counts as so many: one of half the weight
+    has to be twice as significant.
 
     Examples
     --------
@@ -172,9 +191,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
     [0.03, 0.06, 0.06]
     """
     p = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p, kind="stable")
+    weight = np.ones(p.size) if weights is None else np.asarray(weights, dtype=np.float64)
+    ratio = p / weight
+    order = np.argsort(ratio, kind="stable")
+    left = np.cumsum(weight[order][::-1])[::-1]
     adjusted = np.empty_like(p)
-    adjusted[order] = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
+    adjusted[order] = np.maximum.accumulate(ratio[order] * left)
     return [float(value) for value in np.minimum(adjusted, 1.0)]
 
 
@@ -194,6 +216,14 @@ class Reading:
         Share of the rows in that range.
     doubt : float
         Of lists: the mean prediction is within this of `predicted`.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> reading = pc.audit(made.labels, made.proba, notions="confidence").worst.reading
+    >>> reading.observed < reading.predicted
+    True
     """
 
     question: str
@@ -235,7 +265,7 @@ def class_contributions(witness: Witness, sample: Sample) -> Float64s:
     refuse_lists(sample, f"a {type(witness).__name__}")
     mass, total = sample.mass, np.zeros(sample.n_classes)
     for rows in row_blocks(sample.n_samples, sample.n_classes):
-        weight = witness.evaluate(sample.proba[rows]) * mass[rows, None]
+        weight = witness.evaluate_rows(sample.take(rows)) * mass[rows, None]
         total -= np.einsum("ij,ij->j", weight, sample.proba[rows])
         hit = np.take_along_axis(weight, sample.labels[rows, None], axis=1)[:, 0]
         total += np.bincount(sample.labels[rows], weights=hit, minlength=sample.n_classes)

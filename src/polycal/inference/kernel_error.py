@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from polycal._threads import map_threads, thread_budget
-from polycal._typing import Float64s, Floats
+from polycal._typing import Float64s, Floats, Seed
 from polycal._validation import check_integer, check_kernel, check_level, check_sample, check_seed
 from polycal.inference.redraw import CalibrationTest, draw_labels
 from polycal.kernels.kernels import Kernel, Laplace
@@ -96,7 +96,7 @@ def kernel_test(
     sample_weight: Any = None,
     class_names: Any = None,
     from_logits: bool = False,
-    random_state: int = 0,
+    random_state: Seed = 0,
     n_jobs: int | None = -1,
 ) -> CalibrationTest:
     r"""Test whether labels can have been drawn from the predictions.
@@ -112,7 +112,7 @@ def kernel_test(
         How often labels are redrawn. The smallest p-value possible is ``1 / (n_draws + 1)``.
     alpha : float, default 0.05
         The level: how often a calibrated predictor is rejected, at most.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the labels drawn.
 
     Returns
@@ -143,7 +143,7 @@ def kernel_test(
     kernel = check_kernel(Laplace() if kernel is None else kernel)
     check_integer(n_draws, "n_draws", minimum=1)
     check_level(alpha)
-    check_seed(random_state)
+    random_state = check_seed(random_state)
     sample = check_sample(
         y_true, y_proba, sample_weight=sample_weight, class_names=class_names, from_logits=from_logits
     )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from polycal._threads import map_threads, progress_bar, thread_budget
-from polycal._typing import Float64s, Floats, Ints
+from polycal._typing import Float64s, Floats, Ints, Seed
 from polycal._validation import check_integer, check_level, check_sample, check_seed, check_statistic
 from polycal.measures.smooth import smooth_error
 from polycal.sample import Question, Sample
@@ -55,6 +55,14 @@ class CalibrationTest:
         The level of the test.
     notion : object
         What was measured.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> test = pc.calibration_test(made.labels, made.proba, "confidence", progress=False)
+    >>> test.statistic > test.null_mean, test.p_value
+    (True, 0.005)
     """
 
     statistic: float
@@ -97,7 +105,7 @@ def calibration_test(
     sample_weight: Any = None,
     class_names: Any = None,
     from_logits: bool = False,
-    random_state: int = 0,
+    random_state: Seed = 0,
     n_jobs: int | None = -1,
     progress: bool | None = None,
 ) -> CalibrationTest:
@@ -117,7 +125,7 @@ def calibration_test(
         The level: how often a calibrated predictor is rejected, at most.
     sample_weight, class_names, from_logits
         As for `smooth_calibration_error`.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the labels drawn.
     n_jobs : int or None, default -1
         Number of threads, -1 for one per core; the result does not depend on it.
@@ -154,7 +162,7 @@ def calibration_test(
     (0.01, True)
     """
     check_level(alpha)
-    check_seed(random_state)
+    random_state = check_seed(random_state)
     check_integer(n_draws, "n_draws", minimum=1)
     statistic = check_statistic(notion, 1 + n_draws)
     sample = check_sample(
@@ -251,7 +259,7 @@ def noise_test(
     return floor, (1 + len(reached)) / (1 + len(drawn))
 
 
-def draws_wanted(n_tests: int, alpha: float) -> int:
+def draws_wanted(n_tests: float, alpha: float) -> int:
     """Draws for each of so many tests: twice what the smallest p-value needs to stand Holm's correction."""
     return max(MOST_DRAWS, int(np.ceil(2 * n_tests / alpha)))
 

@@ -4,7 +4,9 @@ from .groups import read_groups as read_groups
 from .lists import open_lists as open_lists
 from .lists import read_lists as read_lists
 from .lists import write_lists as write_lists
+from .losses import read_losses as read_losses
 from .objects import load as load
 from .predictions import read_predictions as read_predictions
 from .predictions import read_probabilities as read_probabilities
 from .predictions import write_predictions as write_predictions
+from .taxonomy import read_taxonomy as read_taxonomy

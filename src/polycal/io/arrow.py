@@ -6,7 +6,7 @@ Columns are read batch by batch into one array, so that memory holds little else
 import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Ints
-from polycal.io.columns import (
-    SPECIAL_COLUMNS,
-    TEXT_COLUMNS,
-    Columns,
-    flags_from_codes,
-    labels_from_codes,
-    sort_columns,
-    writable_names,
-)
+from polycal.io.columns import flags_from_codes, labels_from_codes
+from polycal.io.layout import Columns, Layout, not_a_class, sort_columns, writable_names
 from polycal.io.reader import Classes, RawPredictions, Reader
 from polycal.storage.atomic import replacing
 from polycal.storage.damage import check_claim, readable
@@ -54,26 +47,31 @@ def pyarrow(module: str = "") -> Any:
         ) from error
 
 
-def read_table(table: Table, max_bytes: int) -> RawPredictions:
-    """Read a table of either form: one column per class, or one column of lists."""
-    columns = columns_of(table.schema)
+def read_table(table: Table, columns: Columns, layout: Layout, max_bytes: int) -> RawPredictions:
+    """Read a table of either form, one column per class or one column of lists, whose columns have these roles."""
     if table.n_rows <= 0:
         raise ValueError("the file has columns but no row")
     if has_lists(table.schema):
-        class_names = names_in_metadata(table.schema)
+        class_names = layout.class_names or names_in_metadata(table.schema)
         proba = _read_lists(table, max_bytes)
         classes = class_names or ()
     else:
         classes, class_names = columns.classes, columns.class_names
-        proba = _read_columns(table, classes, max_bytes)
+        proba = _read_columns(table, columns.data, max_bytes)
+        proba = proba if len(columns.data) > 1 else proba[:, 0]
     weight = None if columns.weight is None else _read_columns(table, (columns.weight,), max_bytes)[:, 0]
-    texts = {name: _read_codes(table, name) for name in TEXT_COLUMNS if name in columns.special}
+    texts = {
+        name: _read_codes(table, name) for name in (columns.label, columns.evaluation) if name is not None
+    }
     return RawPredictions(
         proba=proba,
-        labels=labels_from_codes(*texts["label"], classes) if "label" in texts else None,
+        from_logits=layout.from_logits,
+        labels=None if columns.label is None else labels_from_codes(*texts[columns.label], classes),
         sample_weight=weight,
         class_names=class_names,
-        evaluation=flags_from_codes(*texts["evaluation"]) if "evaluation" in texts else None,
+        evaluation=None if columns.evaluation is None else flags_from_codes(*texts[columns.evaluation]),
+        columns={name: _read_other(table, name, max_bytes) for name in columns.others},
+        roles=columns.roles,
     )
 
 
@@ -94,7 +92,8 @@ class FeatherReader(Reader):
                 n_rows += batch.num_rows
                 # Before the next is unpacked: a few bytes can stand for billions.
                 check_claim(n_rows * len(schema), self.max_bytes)
-            return read_table(Table(schema, n_rows, batches), self.max_bytes)
+            columns_by_role = columns_of(schema, self.layout)
+            return read_table(Table(schema, n_rows, batches), columns_by_role, self.layout, self.max_bytes)
 
     @staticmethod
     def write(path: Path, raw: RawPredictions) -> None:
@@ -127,10 +126,13 @@ def _narrowest(schema: Any) -> int:
     )
 
 
-def columns_of(schema: Any) -> Columns:
+def columns_of(schema: Any, layout: Layout) -> Columns:
     """The columns by their role. The classes are those that the schema's metadata name, if these are columns."""
+    if has_lists(schema):
+        # The names are those of the entries of lists.
+        return sort_columns(schema.names, replace(layout, classes=None), (_MATRIX,))
     names = names_in_metadata(schema)
-    return sort_columns(schema.names, names if names and set(names) <= set(schema.names) else None)
+    return sort_columns(schema.names, layout, names if names and set(names) <= set(schema.names) else None)
 
 
 def has_lists(schema: Any) -> bool:
@@ -138,11 +140,11 @@ def has_lists(schema: Any) -> bool:
     return _MATRIX in schema.names and is_list(schema.field(_MATRIX).type)
 
 
-def column_classes(schema: Any) -> Classes:
+def column_classes(schema: Any, layout: Layout) -> Classes:
     """The classes of a table with one column of numbers per class."""
-    columns = columns_of(schema)
-    _dtype_of(schema, columns.classes)
-    return Classes(len(columns.classes), columns.class_names)
+    columns = columns_of(schema, layout)
+    _dtype_of(schema, columns.data)
+    return Classes(len(columns.classes), columns.class_names, columns.roles)
 
 
 def _read_columns(table: Table, names: tuple[str, ...], max_bytes: int) -> NDArray[Any]:
@@ -188,6 +190,33 @@ def _read_lists(table: Table, max_bytes: int) -> NDArray[Any]:
         _refuse_null(flat, _MATRIX, start, per_row=out.shape[1])
         out[start : start + batch.num_rows] = np.asarray(flat).reshape(batch.num_rows, out.shape[1])
     return out
+
+
+def _read_other(table: Table, name: str, max_bytes: int) -> NDArray[Any]:
+    """A column that is read along."""
+    # Text is kept once for each distinct value, and a pointer for each row.
+    check_claim(table.n_rows * 8, max_bytes)
+    parts = [other_values(batch.column(name), name) for _, batch in _numbered_batches(table, (name,))]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def other_values(column: Any, name: str) -> NDArray[Any]:
+    """What a column holds: float64 with NaN for gaps if that is numbers, else text with None for gaps."""
+    is_type = pyarrow().types
+    if is_type.is_nested(column.type):
+        raise ValueError(f"column {name!r} holds {column.type}; give one value per row")
+    if is_type.is_floating(column.type) or is_type.is_integer(column.type):
+        return np.asarray(column.cast("float64").to_numpy(zero_copy_only=False))
+    return _texts(column)
+
+
+def _texts(column: Any) -> NDArray[Any]:
+    """A column of anything as text; None where it has a gap."""
+    encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    distinct = [None if value is None else str(value) for value in encoded.dictionary.to_pylist()]
+    codes = np.asarray(encoded.indices.fill_null(len(distinct)))
+    texts: NDArray[Any] = np.array([*distinct, None], dtype=object)[codes]
+    return texts
 
 
 def _read_codes(table: Table, name: str) -> tuple[Ints, list[Any]]:
@@ -253,10 +282,7 @@ def _common_dtype(types: dict[str, Any]) -> np.dtype[Any]:
     is_type = pyarrow().types
     for name, kind in types.items():
         if not (is_type.is_floating(kind) or is_type.is_integer(kind)):
-            raise ValueError(
-                f"column {name!r} holds {kind}, not floats. Every column but {', '.join(SPECIAL_COLUMNS)} is taken "
-                "for a class: call the labels 'label', and drop other columns"
-            )
+            raise ValueError(f"column {name!r} holds {kind}, not floats. {not_a_class(name)}")
     kinds = {str(kind) for kind in types.values()}
     return _SMALL_FLOATS.get(kinds.pop(), np.dtype(np.float64)) if len(kinds) == 1 else np.dtype(np.float64)
 

@@ -1,38 +1,39 @@
 """Predictions larger than the memory: files, folders and patterns of files, read chunk by chunk."""
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polycal import _typing
+from polycal._text import advice
 from polycal._typing import Ints
 from polycal._validation import agree_names, check_choice, check_chunk
-from polycal.io.columns import numbered
+from polycal.io.features import FeatureTable, check_join, feature_table
+from polycal.io.jsonl import JsonlReader
+from polycal.io.layout import Layout, Roles, explained, numbered, warn_unused
+from polycal.io.memory import DEFAULT_MEMORY, free_memory, parse_memory, remote_room
 from polycal.io.paths import FilePath, find_files
 from polycal.io.predictions import FORMATS, format_of
 from polycal.io.reader import PARTS, Classes, Part, RawPredictions, Reader, rows_of_part
 from polycal.sample import Remainder, Sample
-from polycal.storage.damage import named
+from polycal.storage.damage import named, rows_from
 
-DEFAULT_MEMORY = 1 << 30
-# What the interpreter, NumPy, SciPy, the compiler and PyArrow take by themselves.
-_BASE_MEMORY = 384 << 20
-# The shares of the rest that a chunk may take, and what is held of a file elsewhere.
-_CHUNK_SHARE, _REMOTE_SHARE = 4, 8
+# The share of the free memory that a chunk may take.
+_CHUNK_SHARE = 4
 # Bytes that a cell of a chunk takes while it is read, checked and worked on, with room to spare.
 _BYTES_PER_CELL = 64
 _MOST_ROWS = 1 << 16
 # Of a chunk for one of several threads: few, so that all end at about the same time.
 _THREAD_ROWS, _THREAD_CELLS = 1 << 14, 1 << 20
-_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
-_SIZE = re.compile(r"\s*([0-9]{1,18}(?:\.[0-9]*)?|\.[0-9]+)\s*([KMGT]?)(?:i?B)?\s*", flags=re.IGNORECASE)
+# Rows by which files are told apart.
+_FIRST_ROWS = 16
 
 AnySample = TypeVar("AnySample")
 AnyChunk = TypeVar("AnyChunk")
@@ -44,23 +45,13 @@ class NumberedRows(Generic[AnySample]):
 
     sample: AnySample
     rows: Ints
+    # Columns that were asked for by name: float64, or text as objects, one for each row.
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OpenedFiles(ABC, Generic[AnyChunk]):
-    """Files of the same classes. Iterate, as often as needed, to get them chunk by chunk.
-
-    Attributes
-    ----------
-    paths : tuple of path or URL
-        The files, in order.
-    n_classes : int
-        Number of classes.
-    class_names : tuple of str, or None
-        Their names.
-    memory : int
-        Bytes that may be used in all.
-    """
+    """Files of the same classes. Iterate, as often as needed, to get them chunk by chunk; see `PredictionFiles`."""
 
     paths: tuple[FilePath, ...]
     n_classes: int
@@ -111,7 +102,7 @@ class Chunk(NumberedRows[Sample]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PredictionFiles(OpenedFiles[Chunk]):
-    """Files of predictions with the same classes. Iterate, as often as needed, to get them as `Chunk`.
+    r"""Files of predictions with the same classes. Iterate, as often as needed, to get them as `Chunk`.
 
     Attributes
     ----------
@@ -125,9 +116,28 @@ class PredictionFiles(OpenedFiles[Chunk]):
         Bytes that may be used in all.
     part : {"all", "calibration", "evaluation"}
         Which rows.
+    layout : Layout
+        What was said of their columns.
+    roles : Roles
+        Which columns of the first file were taken for classes unasked, and which have no role; as text, in words.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import polycal as pc
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("cat,dog,label\n0.9,0.1,cat\n0.25,0.75,dog\n")
+    ...     files = pc.open_predictions(folder)
+    ...     files.class_names, files.row_counts()
+    (('cat', 'dog'), (2,))
     """
 
     part: Part = "all"
+    layout: Layout = field(default_factory=Layout)
+    roles: Roles = field(default_factory=Roles)
+    # Features from elsewhere, which rows are joined with.
+    table: FeatureTable | None = field(default=None, kw_only=True)
     # Whether rows list only some classes.
     is_listed: ClassVar[bool] = False
 
@@ -135,6 +145,13 @@ class PredictionFiles(OpenedFiles[Chunk]):
     def sample_classes(self) -> tuple[int, tuple[str, ...] | None]:
         """Number and names of the classes that samples of these files have."""
         return self.n_classes, self.class_names
+
+    @property
+    def sliced_by(self) -> tuple[str, ...]:
+        """The columns that are features of rows: those read along, but for the key, and those of the table."""
+        if self.table is None:
+            return tuple(self.layout.columns)
+        return (*(name for name in self.layout.columns if name != self.table.key), *self.table.names)
 
     @property
     def chunk_rows(self) -> int:
@@ -147,9 +164,14 @@ class PredictionFiles(OpenedFiles[Chunk]):
         cells = min(_THREAD_CELLS, self.chunk_memory // (_BYTES_PER_CELL * n_threads))
         return max(1, min(_THREAD_ROWS, self.chunk_rows, cells // self.n_classes))
 
+    def joined(self, table: FeatureTable) -> Self:
+        """The same files with features from elsewhere."""
+        check_join(table, len(self.paths), self.part, self.row_counts()[0])
+        return replace(self, table=table)
+
     def reader(self, path: FilePath) -> Reader:
         """What reads one of the files."""
-        return _reader(path, self.memory)
+        return _reader(path, self.memory, self.layout)
 
     def row_counts(self) -> tuple[int, ...]:
         """The rows of each file that are of the chosen part; where the format tells their number, none is read."""
@@ -195,27 +217,36 @@ class PredictionFiles(OpenedFiles[Chunk]):
         self, read: Callable[[], RawPredictions], start: int, number: int, path: FilePath | None = None
     ) -> Chunk | None:
         """A chunk, read and checked; errors name its first row, and the file if it is given."""
-        with nullcontext() if path is None else named(path), named(f"rows from {start}"):
+        with nullcontext() if path is None else named(path), rows_from(start):
             return self.checked(read(), number)
 
     def checked(self, raw: RawPredictions, first_row: int) -> Chunk | None:
         """Pass rows, the first of the chosen part with this number, through the gate; None if there are none."""
         _agree(self, raw.classes)
         if raw.labels is None:
-            raise ValueError("the file has no labels; audits need them")
-        sample = check_chunk(
-            raw.labels,
-            raw.proba,
-            sample_weight=raw.sample_weight,
-            class_names=self.class_names,
-            from_logits=raw.from_logits,
-        )
+            fix = advice("pass label=", "name them by --label")
+            raise ValueError(f"the file has no labels: {fix} if they are called otherwise.{self.roles.guess}")
+        with explained(self.roles):
+            sample = check_chunk(
+                raw.labels,
+                raw.proba,
+                sample_weight=raw.sample_weight,
+                class_names=self.class_names,
+                from_logits=raw.from_logits,
+                normalize=self.layout.normalize,
+                features={name: raw.columns[name] for name in self.sliced_by if name in raw.columns} or None,
+            )
         if sample is None:
             return None
+        columns = raw.columns
+        if self.table is not None:
+            sample = self.table.joined(sample, first_row, columns)
         if self.part != "all":
-            sample = sample.take(rows_of_part(raw.evaluation, self.part, sample.n_samples))
+            chosen = rows_of_part(raw.evaluation, self.part, sample.n_samples)
+            sample = sample.take(chosen)
+            columns = {name: column[chosen] for name, column in columns.items()}
         rows = np.arange(first_row, first_row + sample.n_samples)
-        return Chunk(sample, rows) if rows.size else None
+        return Chunk(sample, rows, columns) if rows.size else None
 
 
 def open_predictions(
@@ -223,6 +254,16 @@ def open_predictions(
     *,
     memory: int | str = DEFAULT_MEMORY,
     part: Part = "all",
+    label: str | None = None,
+    weight: str | None = None,
+    classes: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    features: Any = None,
+    key: str | None = None,
+    from_logits: bool = False,
+    normalize: bool = False,
+    format: str | None = None,
     remainder: Remainder = "unknown",
 ) -> PredictionFiles:
     r"""Open predictions that may be larger than the memory, to be read in chunks.
@@ -239,6 +280,15 @@ def open_predictions(
         What may be used in all, in bytes or as text such as "512MiB" or "2GiB". At least 512 MiB.
     part : {"all", "calibration", "evaluation"}
         Which rows, for files that mark the rows of their evaluation part.
+    label, weight, classes, drop, from_logits, normalize, format
+        What the columns are and how to read them, as for `read_predictions`.
+    columns : list of str
+        Columns, or arrays, that are neither and are read along: chunks have them in ``chunk.columns``, as float64 where
+        they hold numbers (NaN for gaps), else as text.
+    features : path, data frame or mapping, optional
+        Features from elsewhere, which are held in memory: CSV, TSV, Parquet, Feather, ``.npz``.
+    key : str, optional
+        The column of both by which rows get their features; without it, both have the same rows in the same order.
     remainder : {"unknown", "spread", "anywhere", "class"}
         For files of lists of classes: what is said of the rest, see `smooth_calibration_error`.
 
@@ -270,28 +320,10 @@ def open_predictions(
     ...     files, sum(chunk.sample.n_samples for chunk in files)
     (PredictionFiles(2 files, n_classes=2), 4)
     """
-    check_choice(part, "part", PARTS)
-    limit = parse_memory(memory)
-    from polycal.io.lists import holds_lists, open_lists  # noqa: PLC0415 - they are opened as predictions too
-
-    paths = find_files(path, tuple(FORMATS))
-    if paths and holds_lists(paths[0]):
-        return open_lists(path, memory=memory, part=part, remainder=remainder)
-    opened: PredictionFiles | None = None
-    for file in paths:
-        with named(file):
-            classes = _reader(file, limit).classes()
-            if classes is None:
-                continue
-            if opened is None:
-                opened = PredictionFiles(paths, classes.n_classes, classes.names, limit, part)
-            _agree(opened, classes)
-            if opened.class_names is None:
-                opened = replace(opened, class_names=classes.names)
-    if opened is None:
-        given = ", ".join(map(str, paths[:3])) or "the list of files"
-        raise ValueError(f"{given}{', ...' if len(paths) > 3 else ''}: there is no row in these files")
-    return opened
+    read = (*columns, *(() if key is None else (key,)))
+    layout = Layout(label, weight, classes, drop, read, from_logits, normalize, format)
+    files = opened_predictions(path, memory, part, remainder, layout)
+    return files if features is None else files.joined(feature_table(features, key))
 
 
 def opened_predictions(
@@ -299,25 +331,83 @@ def opened_predictions(
     memory: int | str,
     part: Part,
     remainder: Remainder = "unknown",
+    layout: Layout | None = None,
 ) -> PredictionFiles:
     """Files that may have been opened before; what was chosen then is not to be chosen otherwise now."""
+    layout = layout or Layout()
     if not isinstance(data, PredictionFiles):
-        return open_predictions(data, memory=memory, part=part, remainder=remainder)
+        check_choice(part, "part", PARTS)
+        return _open(find_files(data, tuple(FORMATS)), parse_memory(memory), part, remainder, layout)
     for name, now, default, before in (
         ("part", part, "all", data.part),
         ("remainder", remainder, "unknown", getattr(data, "remainder", remainder)),
         ("memory", parse_memory(memory), parse_memory(DEFAULT_MEMORY), data.memory),
+        ("layout", layout, Layout(), data.layout),
     ):
-        if now not in {default, before}:
+        if now not in (default, before):
             raise ValueError(
                 f"{name}={now!r} is given, but the files were opened with {before!r}; open them with it"
             )
     return data
 
 
-def _reader(path: FilePath, memory: int) -> Reader:
+def _open(
+    paths: tuple[FilePath, ...], memory: int, part: Part, remainder: Remainder, layout: Layout
+) -> PredictionFiles:
+    """Look at the classes of each file."""
+    from polycal.io.answer_files import open_answers  # noqa: PLC0415
+    from polycal.io.lists import holds_lists, opened_lists  # noqa: PLC0415 - they are opened as predictions too
+
+    if paths and layout.format in (None, ".parquet") and holds_lists(paths[0]):
+        return opened_lists(paths, None, remainder, memory, part, layout)
+    in_lines = bool(paths) and all(format_of(path, layout) is JsonlReader for path in paths)
+    if in_lines and (answers := open_answers(paths, memory, part, remainder, layout)) is not None:
+        return answers
+    opened: PredictionFiles | None = None
+    for file in paths:
+        with named(file):
+            classes = _reader(file, memory, layout).classes()
+            if classes is None:
+                continue
+            if opened is None:
+                warn_unused(classes.roles)
+                opened = PredictionFiles(
+                    paths, classes.n_classes, classes.names, memory, part, layout, classes.roles
+                )
+            _agree(opened, classes)
+            if opened.class_names is None:
+                opened = replace(opened, class_names=classes.names)
+    if opened is None:
+        given = ", ".join(map(str, paths[:3])) or "the list of files"
+        raise ValueError(f"{given}{', ...' if len(paths) > 3 else ''}: there is no row in these files")
+    _refuse_same_rows(opened)
+    return opened
+
+
+def _refuse_same_rows(files: PredictionFiles) -> None:
+    """Refuse the same rows in two formats: the second copy of a row could judge what the first was searched for."""
+    formats = {path: format_of(path, files.layout) for path in files.paths}
+    if len(set(formats.values())) < 2:
+        return
+    seen: dict[tuple[int, bytes], FilePath] = {}
+    for path in files.paths:
+        with named(path):
+            reader = files.reader(path)
+            first = next((read for _, read in reader.unread_chunks(_FIRST_ROWS)), None)
+            if first is None:
+                continue
+            digits = np.round(np.asarray(first().proba[:_FIRST_ROWS], dtype=np.float64), 4)
+            other = seen.setdefault((reader.n_rows(), digits.tobytes()), path)
+        if formats[other] is not formats[path]:
+            raise ValueError(
+                f"{other} and {path} hold the same rows in two formats, which would count twice; give one of them, or "
+                f"a pattern such as '*{path.suffix}'"
+            )
+
+
+def _reader(path: FilePath, memory: int, layout: Layout) -> Reader:
     """What reads a file in chunks, or whole if that fits."""
-    reader = format_of(path)(path, memory // 2, remote_room(memory))
+    reader = format_of(path, layout)(path, memory // 2, remote_room(memory), layout)
     reader.check_memory(memory)
     return reader
 
@@ -333,25 +423,3 @@ def _agree(files: PredictionFiles, classes: Classes) -> None:
         before, now = before or numbered(files.n_classes), now or numbered(files.n_classes)
     if before is not None:
         agree_names(before, now)
-
-
-def free_memory(memory: int) -> int:
-    """Bytes left for data and results."""
-    return memory - _BASE_MEMORY
-
-
-def remote_room(memory: int) -> int:
-    """Bytes that may be held of a file that is not on this machine."""
-    return free_memory(memory) // _REMOTE_SHARE
-
-
-def parse_memory(memory: int | str) -> int:
-    """Bytes, from a number or a text such as "1GiB"; at least 512 MiB."""
-    if isinstance(memory, str):
-        match = _SIZE.fullmatch(memory)
-        if match is None:
-            raise ValueError(f"memory must be a size such as '1GiB' or '512MiB'; got {memory!r}.")
-        memory = int(float(match[1]) * 2 ** _UNITS[match[2].upper()])
-    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 512 << 20:
-        raise ValueError(f"memory must be at least '512MiB'; got {memory!r}.")
-    return memory

@@ -1,70 +1,15 @@
-"""Which column of a table is what, and what its labels mean: shared by CSV, Parquet and Feather."""
+"""What the cells of a table mean: labels, marks, and columns that are read along. Shared by all tables."""
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polycal._typing import Bools, Ints
+from polycal.io.layout import numbered
 
-SPECIAL_COLUMNS = ("label", "weight", "sample_weight", "evaluation")
-# What these hold is not, or not always, a number.
-TEXT_COLUMNS = ("label", "evaluation")
-_INDEX_PREFIX = "__index_level_"  # what pandas calls the columns of an index it stores
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a table by their role."""
-
-    classes: tuple[str, ...]
-    special: frozenset[str]
-
-    @property
-    def weight(self) -> str | None:
-        """The column of weights, if there is one."""
-        return next((name for name in ("weight", "sample_weight") if name in self.special), None)
-
-    @property
-    def class_names(self) -> tuple[str, ...] | None:
-        """The classes' names; columns 0, 1, 2, ... are positions, which is to have no names."""
-        return None if self.classes == numbered(len(self.classes)) else self.classes
-
-
-def numbered(n_classes: int) -> tuple[str, ...]:
-    """Name the columns of classes that have no names."""
-    return tuple(map(str, range(n_classes)))
-
-
-def sort_columns(names: Sequence[str], classes: Sequence[str] | None = None) -> Columns:
-    """Find the role of each column: a class if it is one of these; by default, unless its name is a special one."""
-    there = Counter(names)
-    twice = next((name for name, count in there.items() if count > 1), None)
-    if twice is not None:
-        raise ValueError(f"two columns are called {twice!r}; rename one of them")
-    if "weight" in there and "sample_weight" in there:
-        raise ValueError("there are columns 'weight' and 'sample_weight'; keep one")
-    if classes is None:
-        classes = [n for n in names if n not in SPECIAL_COLUMNS and not n.startswith(_INDEX_PREFIX)]
-    missing = next((name for name in classes if name not in there), None)
-    if missing is not None:
-        raise ValueError(f"there is no column {missing!r}, which is said to be a class")
-    return Columns(tuple(classes), frozenset(names).intersection(SPECIAL_COLUMNS))
-
-
-def writable_names(class_names: tuple[str, ...] | None, n_classes: int) -> tuple[str, ...]:
-    """Name one column per class, refusing names that would be read back as something else."""
-    if class_names is None:
-        return numbered(n_classes)
-    for name in class_names:
-        if name in SPECIAL_COLUMNS or not name or name.startswith(_INDEX_PREFIX):
-            raise ValueError(
-                f"a table cannot have a class column called {name!r}; rename the class or write .npz"
-            )
-    return class_names
 
 
 def labels_from_codes(
@@ -83,6 +28,10 @@ def labels_from_codes(
 
     position = {name: i for i, name in enumerate(classes)}
     found = [position.get(str(value)) for value in values]
+    if None in found and len(classes) == 2:
+        # Whether it is the second of two classes may be said by true and false.
+        flags = [_FLAGS.get(str(value).strip().lower()) for value in values]
+        found = found if None in flags else [*map(bool, flags)]
     if None in found:
         by_name, found = found, [_whole(value) for value in values]
         if any(position.get(number, i) != i for i, number in enumerate(numbered(len(classes)))):
@@ -108,6 +57,15 @@ def flags_from_codes(codes: Ints, values: Sequence[Any]) -> Bools:
         bad = found.index(None)
         raise ValueError(f"evaluation[{int(np.argmax(codes == bad))}] is {values[bad]!r}; use true or false")
     return np.array(found, dtype=np.bool_)[codes]
+
+
+def values_from_codes(codes: Ints, values: Sequence[str]) -> NDArray[Any]:
+    """A column of text that is read along: float64 if every cell is a number or empty, which is NaN; else text."""
+    try:
+        distinct: NDArray[Any] = np.array([float(value) if value.strip() else np.nan for value in values])
+    except ValueError:
+        distinct = np.array([*values, None], dtype=object)[:-1]
+    return distinct[codes]
 
 
 def _whole(value: Any) -> int | None:

@@ -1,69 +1,81 @@
-"""CSV: a header, one column per class, ``label`` and the other special columns."""
+"""CSV and TSV: a header, one column per class, ``label`` and the other special columns."""
 
 import csv
 import io
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polycal._text import printable
+from polycal._text import advice, printable
 from polycal._typing import Float64s
-from polycal.io.columns import (
-    SPECIAL_COLUMNS,
-    TEXT_COLUMNS,
-    flags_from_codes,
-    labels_from_codes,
-    sort_columns,
-    writable_names,
-)
-from polycal.io.reader import RawPredictions, Reader
+from polycal.io.columns import flags_from_codes, labels_from_codes, values_from_codes
+from polycal.io.gzipped import packed, unpacked
+from polycal.io.layout import Columns, not_a_class, sort_columns, writable_names
+from polycal.io.reader import Classes, RawPredictions, Reader
 from polycal.sample import row_blocks, row_sums
 from polycal.storage.atomic import replacing
-from polycal.storage.damage import check_claim, readable
+from polycal.storage.damage import readable
 
 _CSV = "CSV in UTF-8"
+_SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon"}
 _BLOCK = 1 << 20
 # What a cell takes while it is read, and what is looked at of a file elsewhere.
 _CELL, _HEAD = 24, 1 << 20
 
 
 class CsvReader(Reader):
-    """A table of text, read whole."""
+    """A table of text, read whole. It may be compressed by gzip, whatever it is called."""
+
+    separator: ClassVar[str] = ","
 
     def read(self) -> RawPredictions:
-        """The columns by their role. Nothing is unpacked, so the file's size is what it claims."""
-        with self._on_disk() as path:
-            check_claim(path.stat().st_size, self.max_bytes)
-            with path.open(encoding="utf-8-sig", newline="") as file:
-                header = _read_header(file)
-                columns = sort_columns(header)
-                values: dict[str, dict[str, int]] = {name: {} for name in TEXT_COLUMNS if name in header}
-                at = {name: i for i, name in enumerate(header)}
-                body = _read_body(path, file, header, {at[name]: codes for name, codes in values.items()})
+        """The columns by their role."""
+        with self._on_disk() as path, self._text(path) as file:
+            header = _read_header(file, self.separator)
+            columns = self._columns(header)
+            # What has no role stays text that nobody looks at.
+            values: dict[str, dict[str, int]] = {name: {} for name in columns.texts}
+            at = {name: i for i, name in enumerate(header)}
+            coders = {at[name]: codes for name, codes in values.items()}
+            body = self._read_body(path, file, header, columns, coders)
         texts = {name: (body[:, at[name]].astype(np.int64), list(codes)) for name, codes in values.items()}
         return RawPredictions(
-            proba=_as_printed(np.take(body, [at[name] for name in columns.classes], axis=1)),
-            labels=labels_from_codes(*texts["label"], columns.classes) if "label" in texts else None,
+            proba=self._proba(body, [at[name] for name in columns.data]),
+            from_logits=self.layout.from_logits,
+            labels=None
+            if columns.label is None
+            else labels_from_codes(*texts[columns.label], columns.classes),
             sample_weight=None if columns.weight is None else body[:, at[columns.weight]],
             class_names=columns.class_names,
-            evaluation=flags_from_codes(*texts["evaluation"]) if "evaluation" in texts else None,
+            evaluation=None if columns.evaluation is None else flags_from_codes(*texts[columns.evaluation]),
+            columns={name: values_from_codes(*texts[name]) for name in columns.others},
+            roles=columns.roles,
         )
 
-    @staticmethod
-    def write(path: Path, raw: RawPredictions) -> None:
+    def classes(self) -> Classes | None:
+        """Those of the header; None if there is no row below it."""
+        with self._on_disk() as path, self._text(path) as file:
+            columns = self._columns(_read_header(file, self.separator))
+            with readable(_CSV):
+                some = any(line.strip() for line in file)
+        return Classes(len(columns.classes), columns.class_names, columns.roles) if some else None
+
+    @classmethod
+    def write(cls, path: Path, raw: RawPredictions) -> None:
         """Write numbers with the fewest digits that read back as the same float."""
         names = writable_names(raw.class_names, raw.proba.shape[1])
         _refuse_unseen(names)
         # The label goes first: in a truncated last row it is then the probabilities that are seen to be wrong.
         extra = {"label": _label_texts(raw), "weight": raw.sample_weight, "evaluation": raw.evaluation}
         first = {name: column for name, column in extra.items() if column is not None}
-        with replacing(path) as binary:
-            file = io.TextIOWrapper(binary, encoding="utf-8", newline="")
-            writer = csv.writer(file, lineterminator="\n")
+        with replacing(path) as binary, packed(binary, path) as stream:
+            file = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+            writer = csv.writer(file, delimiter=cls.separator, lineterminator="\n")
             writer.writerow([*first, *names])
             for rows in row_blocks(*raw.proba.shape):
                 cells = [column[rows].tolist() for column in first.values()]
@@ -81,62 +93,117 @@ class CsvReader(Reader):
 
     def _n_cells(self) -> int:
         """About how many cells there are: on this machine all are counted, elsewhere the first stand for all."""
-        size = self._size()
-        with self.path.open("rb") if isinstance(self.path, Path) else self.path.open() as file:
-            most = size if isinstance(self.path, Path) else _HEAD
+        separator = self.separator.encode()
+        size, is_here = self._size(), isinstance(self.path, Path)
+        with self.path.open("rb") if isinstance(self.path, Path) else self.path.open() as raw:
             seen = cells = 0
-            while seen < most and (block := file.read(min(_BLOCK, most - seen))):
-                seen += len(block)
-                cells += block.count(b",") + block.count(b"\n")
-        return cells * size // max(1, seen)
+            with unpacked(raw, self.max_bytes) as file:
+                while (is_here or seen < _HEAD) and (block := file.read(_BLOCK)):
+                    seen += len(block)
+                    cells += block.count(separator) + block.count(b"\n")
+            return cells if is_here else cells * size // max(1, raw.tell())
+
+    def _columns(self, header: list[str]) -> Columns:
+        """The roles of the columns; without any of probabilities, an error."""
+        columns = sort_columns(header, self.layout)
+        if not columns.data:
+            raise ValueError(
+                "there is no column of probabilities; add one column per class, its name the class name"
+            )
+        return columns
+
+    @contextmanager
+    def _text(self, path: Path) -> Iterator[TextIO]:
+        """The file as text."""
+        with path.open("rb") as packed_file, unpacked(packed_file, self.max_bytes) as file:
+            yield io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+
+    def _read_body(
+        self, path: Path, file: TextIO, header: list[str], columns: Columns, values: dict[int, dict[str, int]]
+    ) -> Float64s:
+        """Read the rows as numbers; columns of text get the numbers of their distinct values, kept in ``values``."""
+        with readable(_CSV):
+            first = next((line for line in file if line.strip()), None)
+        if first is None:
+            raise ValueError("there is a header but no row")
+        converters: dict[int | str, Any] = {at: _coder(codes) for at, codes in values.items()}
+        known = set(columns.read)
+        # All cells of a row are read, so that rows of another length are seen; what has no role may hold anything.
+        converters |= {at: _nothing for at, name in enumerate(header) if name not in known}
+        try:
+            return self._parse(chain([first], file), len(header), converters)
+        except ValueError as error:
+            self._explain(path, header, columns)
+            raise ValueError(
+                f"cannot be read as {_CSV}: the file is truncated or corrupt ({error})"
+            ) from error
+
+    def _parse(self, lines: Iterable[str], n_cells: int, converters: dict[int | str, Any]) -> Float64s:
+        """Parse rows as long as the header."""
+        body = np.loadtxt(
+            lines,
+            delimiter=self.separator,
+            comments=None,
+            quotechar='"',
+            encoding="utf-8",
+            converters=converters,
+            ndmin=2,
+        )
+        if body.shape[1] != n_cells:
+            raise ValueError(f"the rows have {body.shape[1]} cells, the header {n_cells}")
+        return body
+
+    def _explain(self, path: Path, header: list[str], columns: Columns) -> None:
+        """Find the first bad line, slowly, and say what is wrong with it."""
+        with self._text(path) as file:
+            for line, row in _rows(file, self.separator):
+                if len(row) != len(header):
+                    raise ValueError(
+                        f"line {line} has {len(row)} cells but the header has {len(header)}; the line is damaged, "
+                        f"or a text with a {_SEPARATORS[self.separator]} in it needs quotes"
+                    )
+                for name, cell in zip(header, row, strict=True):
+                    if (name in columns.data or name == columns.weight) and not _is_number(cell):
+                        raise ValueError(_not_a_number(line, name, cell))
+
+    def _proba(self, body: Float64s, at: list[int]) -> NDArray[Any]:
+        """The probabilities, or logits; a single column has those of the second of two classes."""
+        if len(at) == 1:
+            return body[:, at[0]]
+        proba = np.take(body, at, axis=1)
+        return proba if self.layout.from_logits else _as_printed(proba)
 
 
-def _read_header(file: TextIO) -> list[str]:
+class TsvReader(CsvReader):
+    """A table of text whose cells are separated by tabs."""
+
+    separator: ClassVar[str] = "\t"
+
+
+def _read_header(file: TextIO, separator: str) -> list[str]:
     """Read the names of the columns."""
     with readable(_CSV):
-        header = next(csv.reader(file), [])
+        header = next(csv.reader(file, delimiter=separator), [])
     if not any(header):
         raise ValueError("the file is empty; the first line must name the columns: the classes and 'label'")
-    if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
-        raise ValueError("the columns are not separated by commas; save the file with ',' as separator")
+    other = next((mark for mark in ",;\t" if mark in header[0]), None)
+    if len(header) == 1 and other is not None:
+        said = {",": "csv", "\t": "tsv"}.get(other)
+        fix = "save the file with ',' as separator" if said is None else f"say so by {_format_advice(said)}"
+        raise ValueError(f"the columns are not separated by {_SEPARATORS[separator]}s; {fix}")
     if "" in header:
         raise ValueError(
             f"column {header.index('') + 1} has no name; name it, or if it is an index write the file without it"
         )
-    if not set(header).difference(SPECIAL_COLUMNS):
-        raise ValueError(
-            "there is no column of probabilities; add one column per class, its name the class name"
-        )
     return header
 
 
-def _read_body(path: Path, file: TextIO, header: list[str], values: dict[int, dict[str, int]]) -> Float64s:
-    """Read the rows as numbers; the text columns get the numbers of their distinct values, gathered in ``values``."""
-    with readable(_CSV):
-        first = next((line for line in file if line.strip()), None)
-    if first is None:
-        raise ValueError("there is a header but no row")
-    try:
-        return _parse(chain([first], file), header, values)
-    except ValueError as error:
-        _explain(path, header)
-        raise ValueError(f"cannot be read as {_CSV}: the file is truncated or corrupt ({error})") from error
+def _format_advice(name: str) -> str:
+    return advice(f"format={name!r}", f"--format {name}")
 
 
-def _parse(lines: Iterable[str], header: list[str], values: dict[int, dict[str, int]]) -> Float64s:
-    """Parse rows as long as the header."""
-    body = np.loadtxt(
-        lines,
-        delimiter=",",
-        comments=None,
-        quotechar='"',
-        encoding="utf-8",
-        converters={column: _coder(codes) for column, codes in values.items()},
-        ndmin=2,
-    )
-    if body.shape[1] != len(header):
-        raise ValueError(f"the rows have {body.shape[1]} cells, the header {len(header)}")
-    return body
+def _nothing(_: str) -> float:
+    return 0.0
 
 
 def _coder(codes: dict[str, int]) -> Any:
@@ -144,24 +211,10 @@ def _coder(codes: dict[str, int]) -> Any:
     return lambda text: codes.setdefault(text, len(codes))
 
 
-def _explain(path: Path, header: list[str]) -> None:
-    """Find the first bad line, slowly, and say what is wrong with it."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        for line, row in _rows(file):
-            if len(row) != len(header):
-                raise ValueError(
-                    f"line {line} has {len(row)} cells but the header has {len(header)}; the line is damaged, "
-                    "or a text with a comma in it needs quotes"
-                )
-            for name, cell in zip(header, row, strict=True):
-                if name not in TEXT_COLUMNS and not _is_number(cell):
-                    raise ValueError(_not_a_number(line, name, cell))
-
-
-def _rows(file: TextIO) -> Iterator[tuple[int, list[str]]]:
+def _rows(file: TextIO, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the non-empty rows below the header with their line numbers."""
     with readable(_CSV):
-        reader = csv.reader(file)
+        reader = csv.reader(file, delimiter=separator)
         next(reader)
         yield from ((reader.line_num, row) for row in reader if row)
 
@@ -170,10 +223,7 @@ def _not_a_number(line: int, name: str, cell: str) -> str:
     """Say what a cell is instead of a number, and the likely cause."""
     if not cell.strip():
         return f"line {line}, column {name!r} is empty; give a number or drop the row"
-    return (
-        f"line {line}, column {name!r} is {cell[:40]!r}, which is not a number. Every column but "
-        f"{', '.join(SPECIAL_COLUMNS)} is taken for a class: call the labels 'label', and drop other columns"
-    )
+    return f"line {line}, column {name!r} is {cell[:40]!r}, which is not a number. {not_a_class(name)}"
 
 
 def _is_number(cell: str) -> bool:

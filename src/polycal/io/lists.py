@@ -11,18 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal import _typing
+from polycal._text import advice
 from polycal._typing import Bools, Ints
 from polycal._validation import check_choice, check_chunk, check_integer
 from polycal._validation.lists import REMAINDERS
-from polycal.io.arrow import is_list, names_in_metadata, pyarrow
-from polycal.io.chunks import DEFAULT_MEMORY, Chunk, PredictionFiles, parse_memory, remote_room
+from polycal.io.arrow import is_list, names_in_metadata, other_values, pyarrow
+from polycal.io.chunks import Chunk, PredictionFiles, opened_predictions
+from polycal.io.layout import Columns, Layout, sort_columns
+from polycal.io.memory import DEFAULT_MEMORY, parse_memory, remote_room
 from polycal.io.parquet_batches import OpenParquet, open_parquet
 from polycal.io.paths import FilePath, find_files, local_path
+from polycal.io.predictions import FORMATS
 from polycal.io.reader import PARTS, Part
 from polycal.listed import NOT_LISTED, ListedSample, joined
 from polycal.sample import Remainder, Sample
 from polycal.storage.atomic import replacing
-from polycal.storage.damage import named
+from polycal.storage.damage import named, rows_from
 
 _CLASSES, _PROBA = "classes", "proba"
 _SIZE = b"n_classes"
@@ -67,44 +71,45 @@ class ListFiles(PredictionFiles):
         """What makes the chunks of one file."""
         chosen = None if self.part == "all" else self.reader(path).chosen(self.part)
         with open_parquet(path, remote_room(self.memory)) as parquet:
-            names = parquet.schema.names
-            weight = next((name for name in ("weight", "sample_weight") if name in names), None)
-            columns = [_CLASSES, _PROBA, "label", *([] if weight is None else [weight])]
+            columns = columns_by_role(parquet.schema, self.layout)
             start, number = 0, first_row
-            for batch in parquet.batches(max(1, self._chunk_rows(parquet) // n_threads), columns):
+            for batch in parquet.batches(max(1, self._chunk_rows(parquet) // n_threads), columns.read):
                 end = start + batch.num_rows
                 marks = None if chosen is None else chosen[start:end]
-                yield partial(self._made_lists, batch, weight, marks, path, start, number)
+                yield partial(self._made_lists, batch, columns, marks, path, start, number)
                 number += batch.num_rows if marks is None else int(np.count_nonzero(marks))
                 start = end
 
     def _made_lists(
         self,
         batch: Any,
-        weight: str | None,
+        columns: Columns,
         marks: Bools | None,
         path: FilePath,
         start: int,
         number: int,
     ) -> Chunk | None:
         """A batch, checked, with its rows' numbers; None if none of them is of the part asked for."""
-        with named(path), named(f"rows from {start}"):
-            sample = self._checked(batch, weight)
+        with named(path), rows_from(start):
+            sample = self._checked(batch, columns)
+            others = {name: other_values(batch.column(name), name) for name in columns.others}
         if sample is not None and marks is not None:
             sample = sample.take(marks)
+            others = {name: other[marks] for name, other in others.items()}
         if sample is None or sample.n_samples == 0:
             return None
-        return Chunk(sample, np.arange(number, number + sample.n_samples))
+        return Chunk(sample, np.arange(number, number + sample.n_samples), others)
 
     def _chunk_rows(self, parquet: OpenParquet) -> int:
         """Rows whose entries fit, going by the mean number of entries."""
         mean = 1 + parquet.mean_length(_CLASSES)
         return max(1, self.chunk_memory // (_BYTES_PER_ENTRY * mean))
 
-    def _checked(self, batch: Any, weight: str | None) -> Sample | None:
+    def _checked(self, batch: Any, columns: Columns) -> Sample | None:
         """Pass a batch through the gate."""
         from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import
 
+        label, weight = columns.label or "label", columns.weight
         lengths, ids = _flat(batch.column(_CLASSES), _CLASSES)
         proba_lengths, proba = _flat(batch.column(_PROBA), _PROBA)
         if (lengths != proba_lengths).any():
@@ -117,7 +122,7 @@ class ListFiles(PredictionFiles):
             row = int(np.searchsorted(indptr, entry, side="right")) - 1
             raise ValueError(f"row {row} lists class {ids[entry]}, outside 0..{self.n_classes - 1}")
         return check_chunk(
-            _values(batch.column("label"), "label"),
+            _values(batch.column(label), label),
             csr_array((proba, ids, indptr), shape=(batch.num_rows, self.n_classes)),
             remainder=self.remainder,
             sample_weight=None if weight is None else _values(batch.column(weight), weight),
@@ -132,6 +137,7 @@ def open_lists(
     remainder: Remainder = "unknown",
     memory: int | str = DEFAULT_MEMORY,
     part: Part = "all",
+    layout: Layout | None = None,
 ) -> ListFiles:
     r"""Open Parquet files of lists of classes, to be read in chunks.
 
@@ -150,6 +156,8 @@ def open_lists(
         What may be used in all, in bytes or as text such as "512MiB". At least 512 MiB.
     part : {"all", "calibration", "evaluation"}
         Which rows, for files with a boolean column ``evaluation``.
+    layout : Layout, optional
+        Other names of the columns of labels and weights, and columns that are read along.
 
     Returns
     -------
@@ -170,12 +178,28 @@ def open_lists(
     (ListFiles(1 files, n_classes=4),
      [ListedSample(n_samples=2, n_classes=4, n_listed=4, remainder='unknown')])
     """
-    check_choice(remainder, "remainder", REMAINDERS)
     check_choice(part, "part", PARTS)
-    limit = parse_memory(memory)
     paths = find_files(path, (".parquet",))
+    return opened_lists(paths, n_classes, remainder, parse_memory(memory), part, layout or Layout())
+
+
+def opened_lists(
+    paths: tuple[FilePath, ...],
+    n_classes: int | None,
+    remainder: Remainder,
+    memory: int,
+    part: Part,
+    layout: Layout,
+) -> ListFiles:
+    """Files of lists, once their schemas agree."""
+    check_choice(remainder, "remainder", REMAINDERS)
     if not paths:
         raise ValueError("the list of files is empty")
+    if layout.classes is not None or layout.from_logits or layout.normalize:
+        raise ValueError(
+            f"{paths[0]}: holds lists of classes, which are named in its metadata and are probabilities; leave out "
+            + advice("classes, from_logits and normalize", "--classes, --from-logits and --normalize")
+        )
     schemas = [_schema_of(file) for file in paths]
     names, *others = map(_names_of, paths, schemas)
     for file, other in zip(paths[1:], others, strict=True):
@@ -183,7 +207,18 @@ def open_lists(
             raise ValueError(f"{file}: has other class names than {paths[0]}")
     if n_classes is None:
         n_classes = _common_size(paths, schemas)
-    return ListFiles(paths, check_integer(n_classes, "n_classes", minimum=2), names, limit, part, remainder)
+    with named(paths[0]):
+        roles = columns_by_role(schemas[0], layout).roles
+    size = check_integer(n_classes, "n_classes", minimum=2)
+    return ListFiles(paths, size, names, memory, part, layout, roles, remainder)
+
+
+def columns_by_role(schema: Any, layout: Layout) -> Columns:
+    """The columns of a file of lists."""
+    columns = sort_columns(schema.names, layout, (_CLASSES, _PROBA))
+    if columns.label is None:
+        raise ValueError(f"there is no column 'label'; lists need {_CLASSES!r}, {_PROBA!r} and 'label'")
+    return columns
 
 
 def read_lists(
@@ -192,19 +227,37 @@ def read_lists(
     n_classes: int | None = None,
     remainder: Remainder = "unknown",
     part: Part = "all",
+    layout: Layout | None = None,
 ) -> ListedSample:
-    """Read Parquet files of lists of classes into memory.
+    """Read files of lists of classes into memory: Parquet, or answers of language models (see `read_predictions`).
 
     Parameters
     ----------
-    path, n_classes, remainder, part
+    path, n_classes, remainder, part, layout
         As for `open_lists`.
 
     Returns
     -------
     ListedSample
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from scipy.sparse import csr_array
+    >>> import polycal as pc
+    >>> from polycal.sparse import sparse_sample
+    >>> sample = sparse_sample([1, 2], csr_array([[0.0, 0.9, 0.0, 0.05], [0.6, 0.0, 0.3, 0.0]]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pc.write_lists(Path(folder, "top.parquet"), sample)
+    ...     pc.read_lists(folder)
+    ListedSample(n_samples=2, n_classes=4, n_listed=4, remainder='unknown')
     """
-    files = open_lists(path, n_classes=n_classes, remainder=remainder, part=part)
+    files: PredictionFiles
+    if n_classes is None and not any(is_parquet(file) for file in find_files(path, tuple(FORMATS))):
+        files = opened_predictions(path, DEFAULT_MEMORY, part, remainder, layout)
+    else:
+        files = open_lists(path, n_classes=n_classes, remainder=remainder, part=part, layout=layout)
     parts = [chunk.sample for chunk in files if isinstance(chunk.sample, ListedSample)]
     if not parts:
         raise ValueError(f"{files.paths[0]}: there is no row in these files")
@@ -220,6 +273,19 @@ def write_lists(path: _typing.Path, sample: ListedSample) -> None:
         The file to write, on this machine.
     sample : ListedSample
         The lists.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from scipy.sparse import csr_array
+    >>> import polycal as pc
+    >>> from polycal.sparse import sparse_sample
+    >>> sample = sparse_sample([1, 2], csr_array([[0.0, 0.9, 0.0, 0.05], [0.6, 0.0, 0.3, 0.0]]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pc.write_lists(Path(folder, "top.parquet"), sample)
+    ...     pc.read_lists(folder).n_samples
+    2
     """
     path = local_path(path, "path")
     pa = pyarrow()
@@ -241,9 +307,14 @@ def write_lists(path: _typing.Path, sample: ListedSample) -> None:
         pyarrow("parquet").write_table(table, file, write_page_checksum=True)
 
 
+def is_parquet(path: FilePath) -> bool:
+    """Whether a file is a Parquet file, by its name."""
+    return path.suffix.lower() == ".parquet"
+
+
 def holds_lists(path: FilePath) -> bool:
     """Whether a file is a Parquet file of lists of classes, and not one of full predictions."""
-    if path.suffix.lower() != ".parquet":
+    if not is_parquet(path):
         return False
     with named(path), open_parquet(path) as parquet:
         schema = parquet.schema
@@ -255,7 +326,7 @@ def _schema_of(path: FilePath) -> Any:
     with named(path), open_parquet(path) as parquet:
         schema = parquet.schema
         is_type = pyarrow().types
-        for name in (_CLASSES, _PROBA, "label"):
+        for name in (_CLASSES, _PROBA):
             if name not in schema.names:
                 raise ValueError(
                     f"there is no column {name!r}; lists need {_CLASSES!r}, {_PROBA!r} and 'label'"

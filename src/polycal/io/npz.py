@@ -1,7 +1,8 @@
 """NumPy's own files: ``.npz`` archives, and ``.npy`` arrays with small files beside them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,13 +10,28 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polycal._text import advice, listed_names
+from polycal.io.features import FEATURE_NAMES, FEATURES, archive_columns
+from polycal.io.layout import EVALUATION, Columns, Layout, Roles, sort_columns
 from polycal.io.reader import Classes, RawPredictions, Reader, UnreadChunk, classes_of
-from polycal.storage.archive import NpyFile, array_shapes, open_npy, read_arrays, write_array, write_arrays
+from polycal.storage.archive import (
+    NpyFile,
+    array_names,
+    array_shapes,
+    open_npy,
+    read_arrays,
+    write_array,
+    write_arrays,
+)
 from polycal.storage.atomic import replacing
 from polycal.storage.damage import check_claim, check_file, named, readable
 
 _PROBA = ("proba", "logits")
-_ARRAYS = (*_PROBA, "labels", "weight", "sample_weight", "class_names", "evaluation")
+_LABELS = ("labels", "label")
+_NAMES = ("class_names",)
+# What others call them: taken where there is no other, and told.
+_ALSO_PROBA = ("probs", "probabilities", "y_proba", "y_prob", "predictions")
+_ALSO_LABELS = ("y", "y_true", "targets", "target")
 
 
 class NpzReader(Reader):
@@ -26,18 +42,40 @@ class NpzReader(Reader):
     def read(self) -> RawPredictions:
         """The arrays by their role."""
         with self._on_disk() as path:
-            arrays = read_arrays(path, _ARRAYS, self.max_bytes)
-        proba = _only_one(arrays)
-        if "weight" in arrays and "sample_weight" in arrays:
-            raise ValueError("the archive has both 'weight' and 'sample_weight'; keep one")
+            names = array_names(path, self.max_bytes)
+            wanted = set(self.layout.columns) - set(names)
+            table = read_arrays(path, (FEATURES, FEATURE_NAMES) if wanted else (), self.max_bytes)
+            beside = {name: one for name, one in archive_columns(table).items() if name in wanted}
+            columns = self._columns(names, beside)
+            arrays = read_arrays(path, (*columns.read, *_NAMES), self.max_bytes) | beside
+        proba = columns.data[0]
+        class_names = _text(_NAMES[0], arrays.get(_NAMES[0]))
+        if self.layout.classes is not None and class_names is not None:
+            raise ValueError(f"the archive names its classes itself, in {_NAMES[0]!r}; {_no_classes()}")
         return RawPredictions(
             proba=arrays[proba],
-            from_logits=proba == "logits",
-            labels=arrays.get("labels"),
-            sample_weight=arrays.get("weight", arrays.get("sample_weight")),
-            class_names=_text("class_names", arrays.get("class_names")),
-            evaluation=arrays.get("evaluation"),
+            from_logits=proba == "logits" or self.layout.from_logits,
+            labels=_array(arrays, columns.label),
+            sample_weight=_array(arrays, columns.weight),
+            class_names=self.layout.class_names or class_names,
+            evaluation=_array(arrays, columns.evaluation),
+            columns={name: _one_per_row(name, arrays[name]) for name in self.layout.columns},
+            roles=_roles(columns),
         )
+
+    def _columns(self, names: tuple[str, ...], beside: Mapping[str, Any]) -> Columns:
+        """The roles of the arrays; columns of the table of features are none of them."""
+        proba = _only_one(names, self.layout)
+        usual = replace(
+            self.layout,
+            classes=None,
+            label=self.layout.label or _usual_labels(names, self.layout),
+            columns=tuple(name for name in self.layout.columns if name not in beside),
+        )
+        known = {*_NAMES, *((FEATURES, FEATURE_NAMES) if beside else ())}
+        columns = sort_columns([name for name in names if name not in known], usual, (proba,))
+        guessed = proba in _ALSO_PROBA or (self.layout.label is None and columns.label in _ALSO_LABELS)
+        return replace(columns, word="array", guessed=guessed)
 
     @staticmethod
     def write(path: Path, raw: RawPredictions) -> None:
@@ -55,8 +93,8 @@ class NpzReader(Reader):
     def _extent(self, *, marked: bool) -> tuple[int, NDArray[Any] | None]:
         with self._on_disk() as path:
             shapes = array_shapes(path, self.max_bytes)
-            marks = read_arrays(path, ["evaluation"], self.max_bytes) if marked else {}
-        return next(iter(shapes[_only_one(shapes)]), 0), marks.get("evaluation")
+            marks = read_arrays(path, [EVALUATION], self.max_bytes) if marked else {}
+        return next(iter(shapes[_only_one(tuple(shapes), self.layout)]), 0), marks.get(EVALUATION)
 
 
 class NpyReader(Reader):
@@ -67,10 +105,9 @@ class NpyReader(Reader):
 
     def read(self) -> RawPredictions:
         """All of the array, and of the files beside it."""
-        proba, *beside = self._open()
-        check_claim(sum(f.path.stat().st_size for f in (proba, *beside) if f is not None), self.max_bytes)
-        labels, weight = (_read_beside(file, None) for file in beside)
-        return RawPredictions(proba.read(), False, labels, weight, self._class_names())
+        proba, beside = self._open()
+        check_claim(sum(f.path.stat().st_size for f in (proba, *beside.values())), self.max_bytes)
+        return self._raw(proba.read(), {name: _read_beside(file, None) for name, file in beside.items()})
 
     @staticmethod
     def write(path: Path, raw: RawPredictions) -> None:
@@ -92,38 +129,65 @@ class NpyReader(Reader):
 
     def classes(self) -> Classes | None:
         """Those of the columns."""
-        proba, *_ = self._open()
+        proba, _ = self._open()
         classes = classes_of(proba.shape, self._class_names())
         return classes if proba.shape[0] else None
 
     def unread_chunks(self, n_rows: int) -> Iterator[UnreadChunk]:
         """Rows that are read from the files when they are needed."""
-        proba, *beside = self._open()
-        for name, file in zip(("y_true", "sample_weight"), beside, strict=True):
-            if file is not None and file.shape[:1] != proba.shape[:1]:
+        proba, beside = self._open()
+        for name, file in beside.items():
+            if file.shape[:1] != proba.shape[:1]:
+                known = {"labels": "y_true", "weight": "sample_weight"}.get(name, name)
                 raise ValueError(
-                    f"{name} has shape {file.shape} but y_proba has {proba.shape[0]} rows; give one entry per row."
+                    f"{known} has shape {file.shape} but y_proba has {proba.shape[0]} rows; give one entry per row."
                 )
-        names = self._class_names()
         for start in range(0, proba.shape[0], n_rows):
-            yield start, partial(_read_rows, proba, beside, names, slice(start, start + n_rows))
+            yield start, partial(self._read_rows, proba, beside, slice(start, start + n_rows))
 
     def _extent(self, *, marked: bool) -> tuple[int, NDArray[Any] | None]:  # noqa: ARG002 - there are no marks
         return self._open()[0].shape[0], None
 
-    def _open(self) -> tuple[NpyFile, NpyFile | None, NpyFile | None]:
-        """The array, the labels and the weights."""
+    def _open(self) -> tuple[NpyFile, dict[str, NpyFile]]:
+        """The array, and the files beside it that have a role."""
         path = self._path()
-        labels, weight, _ = _beside(path)
         proba = open_npy(path)
         classes_of(proba.shape, None)
-        return proba, _open_beside(labels), _open_beside(weight)
+        return proba, dict(self._beside(path))
+
+    def _beside(self, path: Path) -> Iterator[tuple[str, NpyFile]]:
+        """The files beside the array: labels, weights, and what is asked for by name."""
+        layout = self.layout
+        roles = {"labels": layout.label, "weight": layout.weight} | {name: name for name in layout.columns}
+        for role, named_file in roles.items():
+            file = path.with_name(f"{path.stem}.{named_file or role}.npy")
+            opened = _open_beside(file)
+            if opened is not None:
+                yield role, opened
+            elif named_file is not None:
+                raise ValueError(f"there is no file {file.name} beside it")
+
+    def _read_rows(self, proba: NpyFile, beside: dict[str, NpyFile], rows: slice) -> RawPredictions:
+        read = {name: _read_beside(file, rows) for name, file in beside.items()}
+        return self._raw(proba.rows(rows), read)
+
+    def _raw(self, proba: NDArray[Any], beside: dict[str, NDArray[Any]]) -> RawPredictions:
+        return RawPredictions(
+            proba,
+            self.layout.from_logits,
+            beside.get("labels"),
+            beside.get("weight"),
+            self._class_names(),
+            columns={name: _one_per_row(name, beside[name]) for name in self.layout.columns},
+        )
 
     def _class_names(self) -> tuple[str, ...] | None:
         """The class names beside the array, if there are any."""
         file = _beside(self._path())[2]
+        if self.layout.classes is not None and file.exists():
+            raise ValueError(f"{file.name} names the classes; {_no_classes()}")
         if not file.exists():
-            return None
+            return self.layout.class_names
         with named(file.name):
             check_file(file)
             check_claim(file.stat().st_size, self.max_bytes)
@@ -139,20 +203,45 @@ class NpyReader(Reader):
         raise ValueError(".npy files must be on this machine, and this one is elsewhere; write Parquet")
 
 
-def _read_rows(
-    proba: NpyFile, beside: list[NpyFile | None], names: tuple[str, ...] | None, rows: slice
-) -> RawPredictions:
-    labels, weight = (_read_beside(file, rows) for file in beside)
-    return RawPredictions(proba.rows(rows), False, labels, weight, names)
-
-
-def _only_one(arrays: Any) -> str:
+def _only_one(names: tuple[str, ...], layout: Layout) -> str:
     """The name of the array of predictions."""
-    found = [name for name in _PROBA if name in arrays]
+    found = [name for name in _PROBA if name in names and name not in layout.drop]
+    found = found or [name for name in _ALSO_PROBA if name in names and name not in layout.drop]
     if len(found) == 1:
         return found[0]
-    both = "both 'proba' and 'logits'" if found else "neither 'proba' nor 'logits'"
-    raise ValueError(f"the archive has {both}; save exactly one of them, of shape (n, k)")
+    if found:
+        both = " and ".join(map(repr, found[:2]))
+        raise ValueError(f"the archive has both {both}; {advice('drop=', '--drop')} leaves one out")
+    raise ValueError(
+        f"the archive has neither 'proba' nor 'logits' but {listed_names(names)}; save one of them, of shape (n, k)"
+    )
+
+
+def _usual_labels(names: tuple[str, ...], layout: Layout) -> str | None:
+    """What labels are called in archives: ``labels``, where tables say ``label``."""
+    there = [name for name in (*_LABELS, *_ALSO_LABELS) if name in names]
+    return next((name for name in there if name not in (*layout.drop, *layout.columns)), None)
+
+
+def _roles(columns: Columns) -> Roles:
+    """What is to be told of arrays: those that have other names than ours."""
+    taken = tuple(name for name in (*columns.data, columns.label) if name in (*_ALSO_PROBA, *_ALSO_LABELS))
+    return Roles("array", taken if columns.guessed else (), columns.unused, "predictions and labels")
+
+
+def _no_classes() -> str:
+    return advice("leave out classes=", "leave out --classes")
+
+
+def _array(arrays: dict[str, NDArray[Any]], name: str | None) -> NDArray[Any] | None:
+    return None if name is None else arrays[name]
+
+
+def _one_per_row(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """An array that is read along: numbers or text, one for each row."""
+    if array.ndim != 1:
+        raise ValueError(f"array {name!r} has shape {array.shape}; give one value per row")
+    return array.astype(object if array.dtype.kind == "U" else np.float64)
 
 
 def _text(name: str, array: NDArray[Any] | None) -> tuple[str, ...] | None:
@@ -181,9 +270,7 @@ def _open_beside(path: Path) -> NpyFile | None:
         return open_npy(path)
 
 
-def _read_beside(file: NpyFile | None, rows: slice | None) -> NDArray[Any] | None:
-    if file is None:
-        return None
+def _read_beside(file: NpyFile, rows: slice | None) -> NDArray[Any]:
     with named(file.path.name):
         return file.read() if rows is None else file.rows(rows)
 

@@ -1,4 +1,4 @@
-"""Read back what polycal saved: witnesses, calibrators and states, by the family named in the file's header."""
+"""Read back what polycal saved: witnesses, calibrators, states, monitors, by the family named in the header."""
 
 from importlib import import_module
 from pathlib import Path as _Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from polycal._typing import Path
 from polycal.storage.damage import DEFAULT_MAX_BYTES, named, readable
 from polycal.storage.model import load_object
-from polycal.storage.saved import unpacked
+from polycal.storage.saved import Saved, unpacked
 
 if TYPE_CHECKING:
     from polycal.calibrators.base import Calibrator
@@ -19,11 +19,13 @@ _ROLES = {
     "witness": "polycal.families.witness",
     "calibrator": "polycal.calibrators.base",
     "state": "polycal.states.base",
+    "monitor": "polycal.monitoring.monitor",
+    "answers": "polycal.answering",
 }
 
 
-def load(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> "Witness | Calibrator | State":
-    """Load a witness, a calibrator or a state from the file that its ``save`` wrote.
+def load(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> "Witness | Calibrator | State | Saved":
+    """Load a witness, a calibrator, a state, a monitor or an `AnswerDepth` from the file that its ``save`` wrote.
 
     Parameters
     ----------
@@ -34,7 +36,7 @@ def load(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> "Witness | Calibr
 
     Returns
     -------
-    Witness, Calibrator or State
+    Witness, Calibrator, State, Monitor or AnswerDepth
 
     Notes
     -----
@@ -69,4 +71,4 @@ def load(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> "Witness | Calibr
             raise ValueError(f"holds a {role[:40]!r}, which this polycal does not know")
         import_module(_ROLES[role])
         with readable(f"a {role}"):
-            return cast("Witness | Calibrator | State", unpacked(tree, arrays))
+            return cast("Witness | Calibrator | State | Saved", unpacked(tree, arrays))

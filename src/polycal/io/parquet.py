@@ -25,6 +25,7 @@ from polycal.io.arrow import (
     schema_of,
 )
 from polycal.io.columns import flags_from_codes, labels_from_codes
+from polycal.io.layout import Columns, Layout
 from polycal.io.parquet_batches import OpenParquet, open_parquet
 from polycal.io.reader import Classes, Part, RawPredictions, Reader, UnreadChunk, rows_of_part
 from polycal.storage.atomic import replacing
@@ -47,7 +48,9 @@ class ParquetReader(Reader):
             def batches(columns: Sequence[str]) -> Iterator[Any]:
                 return parquet.batches(min(_BATCH_ROWS, max(1, _BATCH_CELLS // len(columns))), columns)
 
-            return read_table(Table(parquet.schema, parquet.n_rows, batches), self.max_bytes)
+            columns_by_role = columns_of(parquet.schema, self.layout)
+            table = Table(parquet.schema, parquet.n_rows, batches)
+            return read_table(table, columns_by_role, self.layout, self.max_bytes)
 
     @staticmethod
     def write(path: Path, raw: RawPredictions) -> None:
@@ -57,7 +60,7 @@ class ParquetReader(Reader):
     def classes(self) -> Classes | None:
         """Those of the schema; lists show theirs in the first row."""
         with open_parquet(self.path, self.room) as parquet:
-            return _classes(parquet) if parquet.n_rows else None
+            return _classes(parquet, self.layout) if parquet.n_rows else None
 
     def n_rows(self) -> int:
         """Those of the metadata."""
@@ -80,10 +83,11 @@ class ParquetReader(Reader):
     def unread_chunks(self, n_rows: int) -> Iterator[UnreadChunk]:
         """Batches."""
         with open_parquet(self.path, self.room) as parquet:
-            code = _label_code(parquet)
+            columns = columns_of(parquet.schema, self.layout)
+            code = _label_code(parquet, columns, self.layout)
             start = 0
-            for batch in parquet.batches(n_rows, _known_columns(parquet)):
-                yield start, partial(_read_batch, batch, code)
+            for batch in parquet.batches(n_rows, _known_columns(parquet, columns)):
+                yield start, partial(_read_batch, batch, code, columns, self.layout)
                 start += batch.num_rows
 
 
@@ -130,6 +134,7 @@ def _writing(path: Path, schema: Any) -> Iterator[Any]:
 class LabelCode:
     """Positions of label values among the classes, decided by all values that a file has."""
 
+    column: str
     positions: dict[Any, int]
 
     def encode(self, column: Any) -> Ints:
@@ -140,45 +145,46 @@ class LabelCode:
         return codes
 
 
-def _read_batch(batch: Any, code: LabelCode | None) -> RawPredictions:
+def _read_batch(batch: Any, code: LabelCode | None, columns: Columns, layout: Layout) -> RawPredictions:
     """A batch as arrays."""
-    others = [name for name in batch.schema.names if name != "label"]
-    raw = read_table(_one_batch(batch.select(others)), _ANY_BYTES)
-    return replace(raw, labels=None if code is None else code.encode(batch.column("label")))
+    raw = read_table(_one_batch(batch), replace(columns, label=None), layout, _ANY_BYTES)
+    return replace(raw, labels=None if code is None else code.encode(batch.column(code.column)))
 
 
-def _known_columns(parquet: OpenParquet) -> list[str] | None:
+def _known_columns(parquet: OpenParquet, columns: Columns) -> list[str] | None:
     """The columns that mean something here; None if all do."""
-    columns = columns_of(parquet.schema)
-    known = columns.special.union(columns.classes)
+    known = set(columns.read)
     names = [name for name in parquet.schema.names if name in known]
     return names if len(names) < len(parquet.schema.names) else None
 
 
-def _classes(parquet: OpenParquet) -> Classes:
+def _classes(parquet: OpenParquet, layout: Layout) -> Classes:
     if not has_lists(parquet.schema):
-        return column_classes(parquet.schema)
-    return read_table(_one_batch(next(parquet.batches(1, ["proba"]))), _ANY_BYTES).classes
+        return column_classes(parquet.schema, layout)
+    columns = columns_of(parquet.schema, layout)
+    only = Columns(columns.data, columns.classes)
+    first = read_table(_one_batch(next(parquet.batches(1, columns.data))), only, layout, _ANY_BYTES)
+    return replace(first.classes, roles=columns.roles)
 
 
-def _label_code(parquet: OpenParquet) -> LabelCode | None:
+def _label_code(parquet: OpenParquet, columns: Columns, layout: Layout) -> LabelCode | None:
     """What the labels of a file mean: names or positions, which only all of them together can tell."""
-    if "label" not in parquet.schema.names or not parquet.n_rows:
+    if columns.label is None or not parquet.n_rows:
         return None
     # The first row of each value.
     rows: dict[Any, int] = {}
     start = 0
-    for batch in parquet.batches(_COLUMN_ROWS, ["label"]):
-        encoded = encoded_column(batch, "label", start)
+    for batch in parquet.batches(_COLUMN_ROWS, [columns.label]):
+        encoded = encoded_column(batch, columns.label, start)
         first = _first_rows(np.asarray(encoded.indices), len(encoded.dictionary))
         for value, row in zip(encoded.dictionary.to_pylist(), first.tolist(), strict=True):
             # A dictionary may hold values that no row has.
             if row >= 0:
                 rows.setdefault(value, start + row)
         start += batch.num_rows
-    classes = _classes(parquet).names or columns_of(parquet.schema).classes
-    codes = labels_from_codes(np.arange(len(rows)), list(rows), classes, list(rows.values()))
-    return LabelCode(dict(zip(rows, codes.tolist(), strict=True)))
+    named = _classes(parquet, layout).names if has_lists(parquet.schema) else columns.classes
+    codes = labels_from_codes(np.arange(len(rows)), list(rows), named or (), list(rows.values()))
+    return LabelCode(columns.label, dict(zip(rows, codes.tolist(), strict=True)))
 
 
 def _first_rows(codes: Ints, n_codes: int) -> Ints:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from glob import glob
 from glob import has_magic as has_local_magic
@@ -45,6 +45,11 @@ def is_pattern(path: FilePath) -> bool:
     """Tell whether a path stands for files of similar names. A file may be called like a pattern."""
     magic = path.has_magic if isinstance(path, RemoteFile) else has_local_magic(str(path))
     return magic and not path.exists()
+
+
+def suffix_of(name: str, suffixes: Iterable[str]) -> str | None:
+    """The longest of some suffixes that a file's name has; a suffix may have two parts, as ``.csv.gz`` has."""
+    return max((end for end in suffixes if name.lower().endswith(end)), key=len, default=None)
 
 
 def check_path(path: FilePath) -> None:
@@ -141,4 +146,4 @@ def _walked(folder: Path) -> Iterator[Path]:
 def _is_meant(file: FilePath, suffixes: Sequence[str]) -> bool:
     """Whether a file in a folder is meant: hidden files and those beside an array are not."""
     beside = file.name.endswith((".labels.npy", ".weight.npy"))
-    return file.suffix.lower() in suffixes and not beside and not is_hidden(file.name)
+    return suffix_of(file.name, suffixes) is not None and not beside and not is_hidden(file.name)

@@ -1,9 +1,9 @@
 """One file of predictions: what it holds before the gate, and what every format can be asked for."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Bools
+from polycal.io.layout import Layout, Roles
 from polycal.io.paths import FilePath
 
 Part = Literal["all", "calibration", "evaluation"]
@@ -26,6 +27,7 @@ class Classes:
 
     n_classes: int
     names: tuple[str, ...] | None
+    roles: Roles = field(default_factory=Roles, compare=False)
 
 
 def classes_of(shape: tuple[int, ...], names: tuple[str, ...] | None) -> Classes:
@@ -45,11 +47,14 @@ class RawPredictions:
     sample_weight: NDArray[Any] | None = None
     class_names: tuple[str, ...] | None = None
     evaluation: NDArray[Any] | None = None
+    # Columns that were asked for by name: numbers, or text, one for each row.
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    roles: Roles = field(default_factory=Roles)
 
     @property
     def classes(self) -> Classes:
         """The classes, one for each column."""
-        return classes_of(self.proba.shape, self.class_names)
+        return replace(classes_of(self.proba.shape, self.class_names), roles=self.roles)
 
     @property
     def n_rows(self) -> int:
@@ -64,11 +69,13 @@ class RawPredictions:
             labels=self._cut("y_true", self.labels, rows),
             sample_weight=self._cut("sample_weight", self.sample_weight, rows),
             evaluation=self._cut("evaluation", self.evaluation, rows),
+            columns={name: self._cut_column(name, column, rows) for name, column in self.columns.items()},
         )
 
     def _cut(self, name: str, array: NDArray[Any] | None, rows: slice) -> NDArray[Any] | None:
-        if array is None:
-            return None
+        return None if array is None else self._cut_column(name, array, rows)
+
+    def _cut_column(self, name: str, array: NDArray[Any], rows: slice) -> NDArray[Any]:
         # Of chunks that are cut alike nobody could tell.
         if array.shape[:1] != self.proba.shape[:1]:
             raise ValueError(
@@ -92,6 +99,8 @@ class Reader(ABC):
         What it may unpack to, if it is read whole.
     room : int, optional
         What may be held of it while it is read in chunks.
+    layout : Layout, optional
+        What its columns are, as far as the file does not say so.
     """
 
     # Whether chunks are read one by one, and not cut from the whole file.
@@ -99,8 +108,11 @@ class Reader(ABC):
     # Where labels are expected.
     labels: ClassVar[str] = "a column 'label'"
 
-    def __init__(self, path: FilePath, max_bytes: int, room: int | None = None) -> None:
+    def __init__(
+        self, path: FilePath, max_bytes: int, room: int | None = None, layout: Layout | None = None
+    ) -> None:
         self.path, self.max_bytes, self.room = path, max_bytes, room
+        self.layout = layout or Layout()
 
     @abstractmethod
     def read(self) -> RawPredictions:

@@ -28,6 +28,16 @@ class Kernel(Saved, ABC):
     ----------
     bound : float
         s^2: no value ``ker(v, v)`` on the simplex is larger.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> kernel = pc.kernels.Gaussian(scale=0.5)
+    >>> isinstance(kernel, pc.kernels.Kernel)
+    True
+    >>> pc.kernel_test(made.labels, made.proba, kernel=kernel).p_value < 0.01
+    True
     """
 
     role: ClassVar[str] = "kernel"

@@ -33,6 +33,14 @@ class ReliabilityCurve:
         The bin edges that were used; a bin holds its upper edge.
     question : str
         What was asked, in words.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> curve = pc.reliability_curve(made.labels, made.proba, n_bins=5)
+    >>> bool((curve.predicted > curve.frequency).all())
+    True
     """
 
     predicted: Float64s

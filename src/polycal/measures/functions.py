@@ -21,6 +21,14 @@ class LipschitzFunction(Checked):
     ----------
     knots, heights : ndarray of shape (n_knots,)
         Increasing arguments and the function's values there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polycal as pc
+    >>> phi = pc.witnesses.LipschitzFunction(np.array([0.0, 1.0]), np.array([-0.5, 0.5]))
+    >>> phi(np.array([0.0, 0.5, 1.0])).tolist()
+    [-0.5, 0.0, 0.5]
     """
 
     knots: Annotated[Float64s, Array("float64", "n_knots")]
@@ -59,6 +67,14 @@ class StepFunction(Checked):
         The inner edges, increasing.
     heights : ndarray of shape (n_bins,)
         The values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polycal as pc
+    >>> phi = pc.witnesses.StepFunction(np.array([0.5]), np.array([-1.0, 1.0]))
+    >>> phi(np.array([0.0, 0.5, 0.6])).tolist()
+    [-1.0, -1.0, 1.0]
     """
 
     knots: Annotated[Float64s, Array("float64", "n_knots")]

@@ -36,6 +36,14 @@ class SmoothCurve:
         S, rises where F lies below, and reaches 1 (or -1, if the event is rarer than predicted) where S moves.
     question : str
         What was asked, in words.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> curve = pc.smooth_calibration_curve(made.labels, made.proba)
+    >>> round(curve.value, 3), round(curve.mean_residual, 3)
+    (0.186, -0.186)
     """
 
     value: float

@@ -6,6 +6,7 @@ import json
 import re
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
@@ -25,12 +26,21 @@ def static(name: str) -> str:
     return files("polycal.report").joinpath("static", name).read_text(encoding="utf-8")
 
 
+def check_pages() -> None:
+    """Refuse to begin what would end in a page that cannot be drawn."""
+    if find_spec("vl_convert") is None:
+        raise ImportError(
+            "HTML pages need vl-convert-python, which is not installed: pip install 'polycal[report]'."
+        )
+
+
 @cache
 def vega_bundle() -> str:
     """The libraries that draw Vega-Lite specifications, as one script that defines ``vegaEmbed``.
 
     They come out of the installed package vl-convert; nothing is downloaded.
     """
+    check_pages()
     import vl_convert  # noqa: PLC0415 - large, and needed for pages only
 
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")

@@ -12,12 +12,12 @@ from polycal._text import printable_data
 
 _COLUMNS = (
     ("Brier", "brier_score", "{:.4f}"),
-    ("log loss", "log_loss", "{:.4f}"),
+    ("log\nloss", "log_loss", "{:.4f}"),
     ("accuracy", "accuracy", "{:.4f}"),
     ("ECE", "confidence_error", "{:.4f}"),
-    ("class-wise", "classwise_error", "{:.5f}"),
-    ("worst subset", "worst_subset_estimate", "{:.4f}"),
-    ("at least", "worst_subset_lower_bound", "{:.4f}"),
+    ("class-\nwise", "classwise_error", "{:.5f}"),
+    ("worst\nsubset", "worst_subset_estimate", "{:.4f}"),
+    ("at\nleast", "worst_subset_lower_bound", "{:.4f}"),
     ("fit, s", "fit_seconds", "{:.2f}"),
 )
 
@@ -25,9 +25,12 @@ _COLUMNS = (
 def render_comparison(comparison: dict[str, Any]) -> RenderableType:
     """The comparison as a rich table, with what its columns mean."""
     comparison = printable_data(comparison)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("method", *(title for title, _, _ in _COLUMNS)):
-        table.add_column(name, justify="left" if name == "method" else "right")
+    # Names stay whole up to this width, and numbers always: all fits into 80 columns, with titles in two lines.
+    longest = max(len(method["name"]) for method in comparison["methods"])
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("method", overflow="fold", min_width=min(longest, 24))
+    for title, _, _ in _COLUMNS:
+        table.add_column(title, justify="right", overflow="fold")
     for i, method in enumerate(comparison["methods"]):
         table.add_row(Text(method["name"]), *_cells(method), style="bold" if i == 0 else None)
     return Group(Text(_headline(comparison)), Text(), table, Text(), Text(_legend(comparison)))
@@ -61,7 +64,8 @@ def _cells(method: dict[str, Any]) -> list[str]:
 def _headline(comparison: dict[str, Any]) -> str:
     return (
         f"{len(comparison['methods'])} methods fitted on {comparison['n_fit']:,} rows and judged on "
-        f"{comparison['n_evaluated']:,} others, {comparison['n_classes']} classes; best first"
+        f"{comparison['n_evaluated']:,} others, {comparison['n_classes']} classes; best first, by "
+        "the mean of the ranks in Brier score and log loss"
     )
 
 

@@ -6,8 +6,11 @@ from typing import Any
 
 from polycal._text import printable, printable_data
 from polycal.report import references
+from polycal.report.costs import ABOUT, ACTION_COLUMNS, COST_COLUMNS, action_rows, cost_rows, cost_words
+from polycal.report.slices import ABOUT as ABOUT_SLICES
+from polycal.report.slices import FOUND_COLUMNS, NAMED_COLUMNS, found_rows, named_rows, slice_words
 from polycal.report.summary import summarise
-from polycal.report.words import between, bound_words, reading_words, score
+from polycal.report.words import between, bound_words, path_words, reading_words, score
 
 # Classes to list, at most: the page and the JSON hold them all.
 _WORST_CLASSES = 20
@@ -22,9 +25,13 @@ def render_markdown(audit: dict[str, Any], *, title: str | None = None, command:
         f"# {plain(title or 'Audit of predicted probabilities')}: {summary['badge'].lower()}",
         *_verdict(audit, summary),
         *_comparison(summary["comparison"]),
+        *_slices(audit),
+        *_costs(audit),
         *_findings(audit),
+        *_path(audit),
         *_groups(audit),
         *_classes(audit),
+        *_nodes(audit),
         *_errors(audit),
         "## What could not have been detected",
         _bullets(references.limits(audit)),
@@ -80,6 +87,36 @@ def _comparison(comparison: dict[str, Any] | None) -> list[str]:
     return [f"## Before and after {plain(comparison['calibrator'])}", plain(comparison["words"]), table]
 
 
+def _slices(audit: dict[str, Any]) -> list[str]:
+    parts = []
+    if audit["slices"]:
+        words = _bullets(plain(line) for line in slice_words(audit))
+        found = found_rows(audit)
+        parts += [
+            "## Rows that differ",
+            ABOUT_SLICES,
+            words,
+            *([_table(FOUND_COLUMNS, found)] if found else []),
+        ]
+    if audit["named_slices"]:
+        parts += ["## Slices that were asked for", _table(NAMED_COLUMNS, named_rows(audit))]
+    return parts
+
+
+def _costs(audit: dict[str, Any]) -> list[str]:
+    if not audit["costs"]:
+        return []
+    parts = [
+        "## What acting on the predictions costs",
+        ABOUT,
+        _table(COST_COLUMNS, cost_rows(audit["costs"])),
+    ]
+    for cost in audit["costs"]:
+        words = _bullets(plain(line) for line in cost_words(cost))
+        parts += [f"### {plain(cost['name'])}", words, _table(ACTION_COLUMNS, action_rows(cost))]
+    return parts
+
+
 def _findings(audit: dict[str, Any]) -> list[str]:
     if not audit["findings"]:
         return []
@@ -98,6 +135,17 @@ def _findings(audit: dict[str, Any]) -> list[str]:
     ]
     rows_said = f"Searched on {audit['n_fit']:,} rows, judged on {audit['n_judge']:,} others."
     return ["## What was tried", rows_said, _table(head, rows)]
+
+
+def _path(audit: dict[str, Any]) -> list[str]:
+    if len(audit["path"]) < 2:
+        return []
+    rows = [
+        [f"{len(f['subset']):,}", _number(f["estimate"]), _number(f["at_least"]), f["question"]]
+        for f in audit["path"]
+    ]
+    table = _table(("classes", "error", "at least", "question"), rows)
+    return ["## Fewer or more classes", plain(path_words(audit)), table]
 
 
 def _groups(audit: dict[str, Any]) -> list[str]:
@@ -120,6 +168,15 @@ def _classes(audit: dict[str, Any]) -> list[str]:
     worst = audit["classes"][:_WORST_CLASSES]
     rows = [[*_question(row), bound_words(row, audit)] for row in worst]
     title = f"## Worst classes ({len(worst)} of {audit['n_classes']:,})"
+    return [title, _table((*_QUESTION_COLUMNS, "all rows show"), rows)]
+
+
+def _nodes(audit: dict[str, Any]) -> list[str]:
+    if not audit["nodes"]:
+        return []
+    worst = sorted(audit["nodes"], key=lambda node: -node["smooth_error"])[:_WORST_CLASSES]
+    rows = [[*_question(node | {"name": node["path"]}), bound_words(node, audit)] for node in worst]
+    title = f"## Worst nodes of the tree ({len(worst)} of {len(audit['nodes']):,})"
     return [title, _table((*_QUESTION_COLUMNS, "all rows show"), rows)]
 
 

@@ -6,20 +6,40 @@ from markupsafe import Markup
 
 from polycal.report import assets, references
 from polycal.report.charts.cumulative import cumulative_chart
+from polycal.report.charts.path import path_chart
 from polycal.report.charts.reliability import reliability_chart
+from polycal.report.costs import ABOUT, ACTION_COLUMNS, cost_parts
+from polycal.report.slices import page_slices
 from polycal.report.summary import summarise
-from polycal.report.words import between, bound_words, is_shown, reading_words, score
+from polycal.report.tree import MARKS, tree_of, tree_words
+from polycal.report.words import (
+    TOLERANCE,
+    between,
+    bound_words,
+    is_shown,
+    path_words,
+    reading_words,
+    score,
+    shown_of,
+)
 
-# Groups whose pictures are not folded up.
-_OPEN_GROUPS = 4
+# Groups whose pictures are not folded up; nodes of a tree whose tops are not.
+_OPEN_GROUPS, _OPEN_NODES = 4, 200
 
 
 def render_page(audit: dict[str, Any], *, title: str | None = None, command: str | None = None) -> str:
     """The page. Every string of the audit is escaped; only the scripts of this package can run in it."""
     pictures = _pictures(audit)
-    ours = assets.static("page.js") + assets.static("report.js")
+    ours = assets.static("page.js") + assets.static("tree.js") + assets.static("report.js")
     scripts = [assets.vega_bundle(), assets.inline_script(ours)]
-    charts = assets.json_block([chart for picture in pictures for chart in picture["charts"]])
+    costs, path = cost_parts(audit["costs"]), _path(audit)
+    charts = assets.json_block(
+        [
+            *({"id": cost["id"], "spec": cost["chart"]} for cost in costs),
+            *path,
+            *(chart for picture in pictures for chart in picture["charts"]),
+        ]
+    )
     page: str = (
         assets.environment()
         .get_template("report.html")
@@ -30,11 +50,21 @@ def render_page(audit: dict[str, Any], *, title: str | None = None, command: str
             found=[p for p in pictures if p["about"] == "finding"],
             confidence=[p for p in pictures if p["about"] == "confidence"],
             groups=[p for p in pictures if p["about"] in {"rank", "group"}],
+            slices=page_slices(audit),
+            costs=costs,
+            about_costs=ABOUT,
+            action_columns=ACTION_COLUMNS,
+            path_words=path_words(audit) if path else None,
+            tree=tree_of(audit),
+            open_tops=len(audit["nodes"]) <= _OPEN_NODES,
+            tree_words=tree_words(audit["nodes"]),
+            marks=MARKS,
             classes=_class_rows(audit["classes"]),
             command=command or references.python_call(audit),
             references=references,
             reading_words=reading_words,
             between=between,
+            tolerance=TOLERANCE,
             bound_words=bound_words,
             is_shown=is_shown,
             score=score,
@@ -45,6 +75,18 @@ def render_page(audit: dict[str, Any], *, title: str | None = None, command: str
         )
     )
     return page
+
+
+def _path(audit: dict[str, Any]) -> list[dict[str, Any]]:
+    """The chart of the path, if there is one."""
+    after, shown = audit["after"], shown_of(audit)
+    if len(audit["path"]) < 2:
+        return []
+    paths = (
+        {"as given": audit["path"]} if after is None else {"before": audit["path"], "after": after["path"]}
+    )
+    spec = path_chart(paths, None if shown is None else shown["question"])
+    return [{"id": "path-chart", "spec": spec}]
 
 
 def _pictures(audit: dict[str, Any]) -> list[dict[str, Any]]:

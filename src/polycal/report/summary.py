@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from polycal.report.costs import cost_advice
+from polycal.report.slices import proven_slices, slice_advice
 from polycal.report.words import is_shown, proven_findings, shown_groups
 
 # What can be said: an error is proven; none is; none was searched for.
@@ -14,8 +16,6 @@ _HEADLINES = {
     SILENT: "No reason for distrust was found.",
     UNSEARCHED: "Too few rows to tell.",
 }
-# Classes of the worst question to list by name.
-_MOST_NAMES = 8
 _BADGES = {MISCALIBRATED: "Not calibrated", SILENT: "Nothing proven", UNSEARCHED: "Not searched"}
 
 
@@ -29,13 +29,29 @@ def summarise(audit: dict[str, Any]) -> dict[str, Any]:
         "headline": _headline(audit, state),
         "worst": None if worst is None else _worst_words(audit, worst),
         "because": _because(audit, state, worst),
-        "advice": [*_advice(audit, state, worst), *_group_advice(audit)],
+        "advice": [
+            *_advice(audit, state, worst),
+            *_group_advice(audit),
+            *slice_advice(audit),
+            *cost_advice(audit["costs"]),
+        ],
         "comparison": None if audit["after"] is None else _comparison(audit),
     }
 
 
+def one_line(audit: dict[str, Any]) -> str:
+    """The verdict, and the worst question if there is one."""
+    said = summarise(audit)
+    worst = _worst(audit)
+    if worst is None:
+        return str(said["headline"])
+    shown = worst["lower_bound"] > 0
+    size = f"Off by at least {points(worst['lower_bound'])}." if shown else "How far off is not known."
+    return f"{said['headline']} Worst: {worst['question']} {size}"
+
+
 def _state(audit: dict[str, Any]) -> str:
-    if proven_findings(audit) or shown_groups(audit):
+    if proven_findings(audit) or shown_groups(audit) or proven_slices(audit):
         return MISCALIBRATED
     return SILENT if audit["findings"] else UNSEARCHED
 
@@ -50,7 +66,8 @@ def _is_small(audit: dict[str, Any], state: str) -> bool:
     """Whether all that is proven is small; what a kernel finds has no such scale."""
     proven = proven_findings(audit)
     shown = [group["smooth_error"] for group in audit["groups"] if is_shown(group, audit["alpha"])]
-    sizes = [finding["estimate"] for finding in proven] + shown
+    slices = [one["estimate"] for one in proven_slices(audit)]
+    sizes = [finding["estimate"] for finding in proven] + shown + slices
     return state == MISCALIBRATED and max(sizes) < _SMALL
 
 
@@ -70,15 +87,6 @@ def percents(*values: float) -> list[str]:
     return [f"{value:.1%}" if close else f"{value:.0%}" for value in values]
 
 
-def question_words(finding: dict[str, Any]) -> str:
-    """The question with all its classes, where these are few enough to be read."""
-    subset = finding["subset"]
-    if subset is None or not 1 < len(subset) <= _MOST_NAMES:
-        return str(finding["question"])
-    names = [str(name) for name in subset]
-    return f"is it {', '.join(names[:-1])} or {names[-1]}?"
-
-
 def range_words(reading: dict[str, Any]) -> str:
     """The range of predictions that was read, such as "below 40%"."""
     low, high = f"{reading['low']:.0%}", f"{reading['high']:.0%}"
@@ -90,7 +98,7 @@ def range_words(reading: dict[str, Any]) -> str:
 def _worst_words(audit: dict[str, Any], worst: dict[str, Any]) -> dict[str, Any]:
     reading = worst["reading"]
     words: dict[str, Any] = {
-        "question": question_words(worst),
+        "question": worst["question"],
         "at_least": points(worst["lower_bound"]) if worst["lower_bound"] > 0 else None,
         "estimate": points(worst["estimate"]),
         "confidence": f"{100 * (1 - audit['alpha']):.4g}%",
@@ -123,6 +131,8 @@ def _because(audit: dict[str, Any], state: str, worst: dict[str, Any] | None) ->
             f"confirm. That is no proof of trust: along the best question tried, answers off by about "
             f"{points(_smallest(audit))} on average would have been found 4 times in 5, smaller errors less often."
         )
+    if not proven_findings(audit) and not shown_groups(audit):
+        return f"No question is proven wrong over all rows, but one is {proven_slices(audit)[0]['rows']['where']}."
     if not proven_findings(audit):
         return (
             f"Of your groups, {_some(shown_groups(audit))}: outcomes redrawn from the predictions hardly ever differ "
@@ -215,6 +225,7 @@ def _comparison(audit: dict[str, Any]) -> dict[str, Any]:
             for one, other in zip(audit["errors"], after["errors"], strict=True)
         ),
         ("Worst question, proven error", _proven_size(audit), _proven_size(after), False),
+        *_slice_rows(audit, after),
     ]
     return {
         "calibrator": audit["calibrator"],
@@ -224,6 +235,12 @@ def _comparison(audit: dict[str, Any]) -> dict[str, Any]:
         ],
         "words": _comparison_words(audit, after),
     }
+
+
+def _slice_rows(audit: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, float, float, bool]]:
+    """The slice that is worst before and after, if slices were found."""
+    first, last = (max((one["at_least"] for one in proven_slices(a)), default=0.0) for a in (audit, after))
+    return [("Worst slice, proven error", first, last, False)] if audit["slices"] or after["slices"] else []
 
 
 def _proven_size(audit: dict[str, Any]) -> float | None:

@@ -1,7 +1,7 @@
 """An audit's dictionary as tables for the terminal."""
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -9,8 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from polycal._text import printable_data
+from polycal.report.costs import COST_COLUMNS, cost_rows, cost_words
+from polycal.report.slices import FOUND_COLUMNS, NAMED_COLUMNS, found_rows, named_rows, slice_words
 from polycal.report.summary import summarise
-from polycal.report.words import TOLERANCE, between, bound_words, reading_words, score, verdict
+from polycal.report.words import TOLERANCE, between, bound_words, path_words, reading_words, score, verdict
 
 _WORST_CLASSES = 5
 # By the first word of what all rows show.
@@ -40,9 +42,16 @@ def _sections(audit: dict[str, Any]) -> Iterable[tuple[str, Table]]:
             f"Before and after {comparison['calibrator']}: {comparison['words']}",
             _comparison_table(comparison),
         )
+    yield from _slice_sections(audit)
+    if audit["costs"]:
+        words = "\n".join(f"{cost['name']}: {line}" for cost in audit["costs"] for line in cost_words(cost))
+        yield f"What acting on the predictions costs, per row\n{words}", _cost_table(audit["costs"])
     if audit["findings"]:
         title = f"Findings: searched on {audit['n_fit']:,} rows, judged on {audit['n_judge']:,} others"
         yield title, _finding_table(audit["findings"], audit["alpha"])
+    if len(audit["path"]) > 1:
+        title = f"Fewer or more classes: {path_words(audit)}"
+        yield title, _path_table(audit)
     yield (
         "Calibration errors on all rows (0 is best; read them against the noise floor)",
         _error_table(audit["errors"]),
@@ -52,11 +61,27 @@ def _sections(audit: dict[str, Any]) -> Iterable[tuple[str, Table]]:
         f"Worst classes ({len(worst)} of {audit['n_classes']}): is it this class?",
         _question_table(worst, audit),
     )
+    if audit["nodes"]:
+        wrong = sum(bool(node["discovered"]) for node in audit["nodes"])
+        worst_nodes = sorted(audit["nodes"], key=lambda node: -node["smooth_error"])[:_WORST_CLASSES]
+        title = (
+            f"Worst nodes of the tree ({len(worst_nodes)} of {len(audit['nodes']):,}; {wrong:,} found wrong)"
+        )
+        yield title, _question_table([node | {"name": node["path"]} for node in worst_nodes], audit)
     if audit["confidence"] is not None:
         named = [audit["confidence"], *audit["ranks"], *audit["groups"]]
         groups = ", and your groups" if audit["groups"] else ""
         title = f"Questions that nobody searched for: the most likely classes{groups}"
         yield title, _question_table(named, audit, tested=bool(audit["groups"]))
+
+
+def _slice_sections(audit: dict[str, Any]) -> Iterable[tuple[str, Table]]:
+    if audit["slices"]:
+        words, found = "\n".join(slice_words(audit)), found_rows(audit)
+        # What a learner found has words only.
+        yield f"Rows that differ\n{words}", _text_table(FOUND_COLUMNS if found else (), found, 3)
+    if audit["named_slices"]:
+        yield "Slices that were asked for", _text_table(NAMED_COLUMNS, named_rows(audit), 3)
 
 
 def _headline(audit: dict[str, Any]) -> Text:
@@ -78,6 +103,20 @@ def _comparison_table(comparison: dict[str, Any]) -> Table:
     return table
 
 
+def _cost_table(costs: list[dict[str, Any]]) -> Table:
+    return _text_table(COST_COLUMNS, cost_rows(costs), 2)
+
+
+def _text_table(columns: Sequence[str], rows: Iterable[Sequence[str]], n_words: int) -> Table:
+    """A table of text; all columns but the first so many are of numbers."""
+    table = _table(*columns[:n_words])
+    for column in columns[n_words:]:
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
 def _finding_table(findings: Iterable[dict[str, Any]], alpha: float) -> Table:
     table = _table("search", "question")
     for column in ("error", f"at least ({1 - alpha:.0%})", "p-value"):
@@ -92,6 +131,17 @@ def _finding_table(findings: Iterable[dict[str, Any]], alpha: float) -> Table:
             f"{finding['adjusted_p_value']:.2g}",
             Text(reading_words(finding["reading"])),
         )
+    return table
+
+
+def _path_table(audit: dict[str, Any]) -> Table:
+    table = _table()
+    for column in ("classes", "error", f"at least ({1 - audit['alpha']:.0%})"):
+        table.add_column(column, justify="right")
+    table.add_column("question")
+    for finding in audit["path"]:
+        numbers = f"{finding['estimate']:.4f}", f"{finding['at_least']:.4f}"
+        table.add_row(f"{len(finding['subset']):,}", *numbers, Text(finding["question"]))
     return table
 
 

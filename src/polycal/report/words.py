@@ -5,12 +5,18 @@ from typing import Any
 
 # The error that a question may have and still be called right.
 TOLERANCE = 0.02
+# A set of more classes is no short answer.
+_FEW_CLASSES = 13
 
 
 def verdict(audit: dict[str, Any]) -> str:
     """The result in two or three plain sentences."""
     words = _searched_words(audit)
     shown = shown_groups(audit)
+    slices = [one for one in audit["slices"] if one["significant"]]
+    if slices and not shown and not proven_findings(audit):
+        where = slices[0]["rows"]["where"]
+        return f"Not calibrated {where}. Of all rows together: {words[0].lower()}{words[1:]}"
     if not shown or proven_findings(audit):
         return words
     return (
@@ -89,6 +95,25 @@ def reading_words(reading: dict[str, Any]) -> str:
     if reading["predicted"] is None:
         return "-"
     return f"says {reading['predicted']:.3f}, is {reading['observed']:.3f} ({reading['share']:.0%} of rows)"
+
+
+def path_words(audit: dict[str, Any]) -> str:
+    """What the path of sets says: how few classes show most of the error."""
+    path, shown = audit["path"], shown_of(audit)
+    largest = max(finding["at_least"] for finding in path)
+    if largest == 0 or shown is None:
+        return "No set of classes is proven wrong, however many it may have."
+    size, share = len(shown["subset"]), shown["at_least"] / largest
+    if size > _FEW_CLASSES:
+        return f"The error is spread out: it takes {size:,} classes to show most of it."
+    classes = "1 class shows" if size == 1 else f"{size:,} classes show"
+    return f"{classes} {share:.0%} of the largest error that is proven for any set."
+
+
+def shown_of(audit: dict[str, Any]) -> dict[str, Any] | None:
+    """The finding of the path that is shown first."""
+    asked = [(finding["source"], finding["question"]) for finding in audit["findings"]]
+    return next((f for f in audit["path"] if (f["source"], f["question"]) in asked), None)
 
 
 def _question_words(audit: dict[str, Any], worst: dict[str, Any]) -> str:

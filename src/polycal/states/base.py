@@ -34,6 +34,18 @@ class State(Saved, ABC):
         Number of classes; None until rows are seen.
     class_names : tuple of str, or None
         Names of the classes, if any chunk had them.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> state = pc.states.BinnedState(4)
+    >>> isinstance(state, pc.states.State)
+    True
+    >>> for rows in (slice(400), slice(400, 800)):
+    ...     _ = state.update(made.labels[rows], made.proba[rows])
+    >>> state.n_samples
+    800
     """
 
     role: ClassVar[str] = "state"
@@ -41,11 +53,17 @@ class State(Saved, ABC):
         "binned": "polycal.states.sums",
         "certificate": "polycal.states.certificate",
         "classes": "polycal.states.questions",
+        "costs": "polycal.states.costs",
+        "depth": "polycal.states.depth",
         "kernel": "polycal.states.kernel",
         "question": "polycal.states.questions",
         "reading": "polycal.states.certificate",
+        "recalibration": "polycal.states.costs",
+        "savings": "polycal.states.swaps",
         "scores": "polycal.states.sums",
         "sketch": "polycal.states.rows",
+        "slice": "polycal.states.slices",
+        "swaps": "polycal.states.swaps",
         "truncated": "polycal.states.lists",
         "truncated-kernel": "polycal.states.lists",
     }
@@ -76,6 +94,7 @@ class State(Saved, ABC):
         from_logits: bool = False,
         first_row: int | None = None,
         remainder: Remainder | None = None,
+        features: Any = None,
     ) -> Self:
         """Take in a chunk of rows; a chunk without rows changes nothing.
 
@@ -92,6 +111,8 @@ class State(Saved, ABC):
             so that the draw does not depend on the chunks. By default the number of rows seen so far.
         remainder : {"unknown", "spread", "anywhere", "class"}, default "unknown"
             For lists of classes, a SciPy sparse matrix: what is said of the rest, see `smooth_calibration_error`.
+        features : data frame, mapping or array of shape (n_samples, n_features), optional
+            What else is known of the rows, for states that look at it or keep it: see `audit`.
 
         Returns
         -------
@@ -105,6 +126,7 @@ class State(Saved, ABC):
             class_names=class_names,
             from_logits=from_logits,
             remainder=self.remainder if remainder is None else remainder,
+            features=features,
         )
         start = self.n_samples if first_row is None else check_integer(first_row, "first_row", minimum=0)
         if sample is not None:

@@ -57,6 +57,14 @@ class QuestionSummary:
         `chance` are those of the middles of what each prediction can be.
     unknown : float
         Of lists: the mean probability of which it is not known whether it belongs to the question's classes.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> summary = pc.states.QuestionState(None).update(made.labels, made.proba).finish()
+    >>> summary.frequency < summary.predicted, summary.value > 0.1
+    (True, True)
     """
 
     value: float

@@ -4,20 +4,15 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from polycal._typing import Float64s, Ints
+from polycal._typing import Float64s, Ints, Seed
 from polycal._validation import check_integer, check_level, check_real, check_seed, check_witness, class_set
 from polycal.families.witness import Witness
-from polycal.inference.betting import lower_bound, mixture_lower_bound, mixture_p_value, p_value, set_up
 from polycal.inference.certificate import Certificate, Reading, correlation_bound
 from polycal.sample import Question, Sample, ask_members
 from polycal.states.base import State, plain_set
 from polycal.states.sums import Runs
+from polycal.states.tally import CELL, MOST_PLAYED, Bets
 from polycal.storage.rules import Array, ClassSet, Part, Real, Text, Whole, expect
-
-# Correlations, scaled to [0, 1], are rounded down to multiples of this.
-_CELL = 2.0**-18
-# More rows than this are too many for the sequential game; there the mixture of fixed bets is sharp enough.
-_MOST_PLAYED = 1 << 19
 
 
 class CertificateState(State):
@@ -30,7 +25,7 @@ class CertificateState(State):
         saved.
     alpha : float, default 0.05
         The probability that the lower bound is wrong, at most.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the orders in which rows are bet on.
     most_played : int, optional
         Rows beyond which the game is replaced by fixed bets (see Notes), to save memory: the game takes about 100 bytes
@@ -73,17 +68,17 @@ class CertificateState(State):
     _sums: Annotated[Float64s, Array("float64", "5")]
 
     def __init__(
-        self, witness: Witness, *, alpha: float = 0.05, random_state: int = 0, most_played: int | None = None
+        self, witness: Witness, *, alpha: float = 0.05, random_state: Seed = 0, most_played: int | None = None
     ) -> None:
         super().__init__()
         self.witness: Witness = check_witness(witness)
         self.alpha = check_level(alpha)
         self.random_state = check_seed(random_state)
-        asked = _MOST_PLAYED if most_played is None else check_integer(most_played, "most_played", minimum=1)
-        self.most_played = min(asked, _MOST_PLAYED)
+        asked = MOST_PLAYED if most_played is None else check_integer(most_played, "most_played", minimum=1)
+        self.most_played = min(asked, MOST_PLAYED)
         # Value and weight are the keys, the number of rows is what adds up.
         self._tally = Runs(2, np.zeros((3, 0)))
-        # Sums of u, u y, u^2, u^2 y, u^2 y^2 for weights u and y the correlation over its bound.
+        # See `moments`.
         self._sums = np.zeros(5)
 
     def finish(self) -> Certificate:
@@ -106,13 +101,18 @@ class CertificateState(State):
         """The mean correlation of all rows, without a verdict."""
         return correlation_bound(self.witness) * float(self._sums[1] / self._sums[0])
 
+    @property
+    def moments(self) -> Float64s:
+        """Sums of u, u y, u^2, u^2 y and u^2 y^2 for weights u and y the correlation over its bound."""
+        return self._sums.copy()
+
     def _check_sums(self, n_classes: int) -> None:
         expect(self.witness.n_classes == n_classes, "the witness must be of the same classes")
         expect(self._tally.n_keys == 2, "values and weights must be the keys")
         cells, weight, count = self._tally.check_columns(3)
         whole = (cells == np.floor(cells)).all() and (count == np.floor(count)).all()
         expect(
-            whole and (cells >= 0).all() and (cells * _CELL <= 1).all(), "values must be multiples of a cell"
+            whole and (cells >= 0).all() and (cells * CELL <= 1).all(), "values must be multiples of a cell"
         )
         expect((weight > 0).all() and (count >= 1).all(), "weights and counts must be positive")
         expect(count.sum() <= self.n_samples, "no more rows must be counted than were seen")
@@ -128,7 +128,7 @@ class CertificateState(State):
         u = weight[counted]
         y = self.witness.correlations(sample)[counted] / correlation_bound(self.witness)
         y = y.clip(-1.0, 1.0)
-        cells = np.floor((y + 1.0) * (0.5 / _CELL))
+        cells = np.floor((y + 1.0) * (0.5 / CELL))
         self._tally.add(np.stack([cells, u, np.ones(u.size)]))
         self._sums += [u.sum(), u @ y, u @ u, (u * u) @ y, (u * u) @ (y * y)]
 
@@ -138,16 +138,8 @@ class CertificateState(State):
 
     def _verdict(self) -> tuple[float, float]:
         """The lower bound of the scaled mean, and the p-value of "it is at most 1/2"."""
-        cells, weight, count = self._tally.whole()
-        values = cells * _CELL
-        if count.sum() > self.most_played:
-            table = values, weight / weight.max(), count
-            return mixture_lower_bound(*table, self.alpha), mixture_p_value(*table, 0.5)
-        times = count.astype(np.int64)
-        same = (weight == weight[0]).all()
-        stake = None if same else np.repeat(weight, times)
-        game = set_up(np.repeat(values, times), stake, self.random_state)
-        return lower_bound(game, self.alpha), p_value(game, 0.5)
+        bets = Bets(self._tally.whole(), self.random_state, self.most_played)
+        return bets.lower(self.alpha), bets.p_value(0.5)
 
     def _standard_error(self) -> float:
         """The standard error of the ratio of sums."""

@@ -5,9 +5,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from polycal._typing import Float64s, Floats, Ints
+from polycal._typing import Float64s, Floats, Ints, Seed
 from polycal._validation import check_integer, check_kernel, check_proba, check_same_classes, check_seed
-from polycal._validation.lists import check_landmarks, is_sparse
+from polycal._validation.lists import check_entries, is_sparse
 from polycal.families.auditor import amplified_gains
 from polycal.families.kernel import KernelWitness
 from polycal.families.kernel_lists import (
@@ -117,7 +117,7 @@ class KernelState(State):
         What "alike" means.
     n_held_back : int, default 4096
         Rows kept to choose the amplification on, at most a quarter of all. 0: no amplification.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the choice of those rows.
 
     See Also
@@ -181,7 +181,7 @@ class KernelState(State):
         kernel: Kernel = _DEFAULT_KERNEL,
         *,
         n_held_back: int = 4096,
-        random_state: int = 0,
+        random_state: Seed = 0,
     ) -> None:
         super().__init__()
         check_kernel(kernel)
@@ -258,7 +258,7 @@ def _landmarks(given: Any) -> FullLandmarks | Landmarks:
     if isinstance(given, FullLandmarks | Landmarks):
         return given
     if is_sparse(given):
-        return Landmarks.of(check_landmarks(given))
+        return Landmarks.of(check_entries(given, "landmarks"))
     return FullLandmarks(np.unique(check_proba(given, name="landmarks")[0], axis=0))
 
 

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, ClassVar
 
+from polycal._typing import Seed
 from polycal._validation import check_choice
 from polycal._validation.lists import REMAINDERS
 from polycal.kernels.kernels import Gaussian, Kernel
@@ -37,6 +38,11 @@ class TruncatedKernelState(KernelState):
     remainder = "anywhere"
 
     def __init__(
-        self, landmarks: Any, kernel: Kernel = _DEFAULT_KERNEL, *, n_held_back: int = 0, random_state: int = 0
+        self,
+        landmarks: Any,
+        kernel: Kernel = _DEFAULT_KERNEL,
+        *,
+        n_held_back: int = 0,
+        random_state: Seed = 0,
     ) -> None:
         super().__init__(landmarks, kernel, n_held_back=n_held_back, random_state=random_state)

@@ -7,9 +7,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from polycal._typing import Float64s, Floats, Ints
+from polycal._typing import Float64s, Floats, Ints, Seed
 from polycal._validation import check_integer, check_seed
 from polycal._validation.lists import REMAINDERS
+from polycal.features import Column, Features, common_columns, read_columns
 from polycal.listed import ListedSample, csr, joined
 from polycal.sample import Sample
 from polycal.states.base import State
@@ -45,19 +46,23 @@ class KeyedRows(NamedTuple):
     labels: Ints
     weight: Float64s
     keys: Keys
+    # Features, of no column if there are none.
+    features: Float64s
 
     def take(self, chosen: Ints | slice) -> "KeyedRows":
         """Some of the rows."""
-        return KeyedRows(self.proba[chosen], self.labels[chosen], self.weight[chosen], self.keys[chosen])
+        proba, labels, weight, keys, features = self
+        return KeyedRows(proba[chosen], labels[chosen], weight[chosen], keys[chosen], features[chosen])
 
     def put(self, places: Ints | slice, rows: "KeyedRows") -> None:
         """Write rows over those at some places."""
         for mine, new in zip(self, rows, strict=True):
             mine[places] = new
 
-    def sample(self) -> Sample:
+    def sample(self, columns: tuple[Column, ...]) -> Sample:
         """Without the keys."""
-        return Sample(self.proba, self.labels, self.weight)
+        features = Features(self.features, columns) if columns else None
+        return Sample(self.proba, self.labels, self.weight, features=features)
 
 
 _NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
@@ -71,8 +76,9 @@ class BottomRows(Saved):
 
     size: Annotated[int, Whole()]
 
-    def __init__(self, size: int, rows: KeyedRows | None = None) -> None:
+    def __init__(self, size: int, rows: KeyedRows | None = None, columns: tuple[Column, ...] = ()) -> None:
         self.size = size
+        self.columns = columns
         # Room for more rows than there are, so that each is written once.
         self._room = rows
         self._used = 0 if rows is None else rows.keys.size
@@ -86,18 +92,32 @@ class BottomRows(Saved):
     def rows(self) -> Sample | None:
         """The rows kept, in no order and with weights; None if none was ever seen."""
         rows = self._keyed()
-        return None if rows is None else rows.sample()
+        return None if rows is None else rows.sample(self.columns)
 
     def admit(self, rows: Sample, keys: Keys) -> Sample:
         """Take in rows with weights; returns those that are not, or no longer, among the smallest."""
         if rows.is_listed or rows.sample_weight is None:
             raise TypeError("lists of classes and full predictions cannot be kept together.")
-        new = KeyedRows(rows.proba, rows.labels, rows.sample_weight, keys)
+        new = KeyedRows(rows.proba, rows.labels, rows.sample_weight, keys, self._features(rows))
         room = self._grown(new)
         n_fitting = min(self.size - self._used, new.keys.size)
         room.put(slice(self._used, self._used + n_fitting), new.take(slice(0, n_fitting)))
         self._used += n_fitting
-        return self._exchanged(room, new.take(slice(n_fitting, None))).sample()
+        return self._exchanged(room, new.take(slice(n_fitting, None))).sample(self.columns)
+
+    def _features(self, rows: Sample) -> Float64s:
+        """The features of new rows; their categories are those of the rows before, and new ones behind these."""
+        if rows.features is None:
+            if self.columns:
+                raise ValueError(
+                    "some of the rows have features and others have none; give them for all rows."
+                )
+            return np.empty((rows.n_samples, 0))
+        if self._room is not None and not self.columns:
+            raise ValueError("some of the rows have features and others have none; give them for all rows.")
+        known = [self.columns] if self.columns else []
+        self.columns = common_columns([*known, rows.features.columns])
+        return rows.features.recoded(self.columns).values
 
     def below(self, keys: Keys) -> Ints:
         """Which of these keys might be admitted."""
@@ -114,14 +134,22 @@ class BottomRows(Saved):
             sizes = Sizes(SimpleNamespace(n_classes=n_classes))
             for name, rule in _ROW_RULES.items():
                 rule.check(getattr(rows, name), name, sizes)
+            expect(rows.features.shape == (self._used, len(self.columns)), "features must have their columns")
+            for column, values in zip(self.columns, rows.features.T, strict=True):
+                column.check(values)
 
     def _saved_values(self) -> dict[str, Any]:
-        return {"size": self.size, "rows": self._keyed()}
+        columns = [[c.name, c.kind, list(c.categories)] for c in self.columns]
+        return {"size": self.size, "rows": self._keyed(), "columns": columns}
 
     @classmethod
     def _rebuilt(cls, values: dict[str, Any]) -> Self:
         size, rows = values["size"], values["rows"]
-        return cls(size, None if rows is None else KeyedRows(*rows))
+        if rows is None:
+            return cls(size)
+        # Rows of earlier versions have no features.
+        arrays = rows if len(rows) == len(KeyedRows._fields) else (*rows, np.empty((len(rows[0]), 0)))
+        return cls(size, KeyedRows(*arrays), read_columns(values.get("columns", ())))
 
     def _keyed(self) -> KeyedRows | None:
         return None if self._room is None else self._room.take(slice(0, self._used))
@@ -258,8 +286,7 @@ def _empty(old: NDArray[Any], new: NDArray[Any], capacity: int) -> NDArray[Any]:
 
 
 def _joined(left: KeyedRows, right: KeyedRows) -> KeyedRows:
-    proba, labels, weight, keys = (np.concatenate(pair) for pair in zip(left, right, strict=True))
-    return KeyedRows(proba, labels, weight, keys)
+    return KeyedRows(*(np.concatenate(pair) for pair in zip(left, right, strict=True)))
 
 
 _PURPOSE = 1
@@ -272,7 +299,7 @@ class SketchState(State):
     ----------
     size : int
         Number of rows to keep.
-    random_state : int, default 0
+    random_state : int, Generator or None, default 0
         Seed of the draw.
 
     Notes
@@ -297,7 +324,7 @@ class SketchState(State):
     random_state: Annotated[int, Whole()]
     _kept: Annotated[Bottom, Part((BottomRows, BottomLists))]
 
-    def __init__(self, size: int, *, random_state: int = 0) -> None:
+    def __init__(self, size: int, *, random_state: Seed = 0) -> None:
         super().__init__()
         self.size = check_integer(size, "size", minimum=1)
         self.random_state = check_seed(random_state)

@@ -139,6 +139,14 @@ class BinnedErrors:
         Of the question "is the most likely class right?".
     classes : tuple of ReliabilityCurve
         Of each class's own probability.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_temperature(800, 4, random_state=0)
+    >>> binned = pc.states.BinnedState(4).update(made.labels, made.proba).finish()
+    >>> len(binned.classes), round(float(binned.confidence.mass.sum()), 6)
+    (4, 1.0)
     """
 
     confidence: ReliabilityCurve

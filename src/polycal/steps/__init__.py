@@ -9,10 +9,13 @@ from polycal.steps.columns import FLOOR, Affine, Clip, Exp, Linear, Log, Polynom
 from polycal.steps.compound import gaussian_exponents
 from polycal.steps.curves import Interpolate, Lookup
 from polycal.steps.rows import Distances, LargestOf, Normalise, Others, Project, Softmax, Top
+from polycal.steps.trees import LOWEST, Boosted
 
 __all__ = [
     "FLOOR",
+    "LOWEST",
     "Affine",
+    "Boosted",
     "Clip",
     "Distances",
     "Exp",

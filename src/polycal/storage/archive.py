@@ -35,8 +35,11 @@ def read_arrays(path: Path, wanted: Iterable[str] | None, max_bytes: int) -> dic
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write one archive, uncompressed: probabilities and weights hardly compress."""
-    with replacing(path) as file:
-        np.savez(file, allow_pickle=False, **arrays)
+    # Not by `savez`: that of NumPy 2.1 takes allow_pickle for the name of an array.
+    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                npy.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
@@ -89,6 +92,12 @@ def open_npy(path: Path) -> NpyFile:
             header = _read_header(file)
     _check_header(header, size - header.length, _NPY)
     return NpyFile(path, header.shape, header.dtype, header.by_columns, header.length)
+
+
+def array_names(path: Path, max_bytes: int) -> tuple[str, ...]:
+    """The names of an archive's arrays."""
+    with _opened(path, max_bytes) as archive:
+        return tuple(_members(archive))
 
 
 def array_shapes(path: Path, max_bytes: int) -> dict[str, tuple[int, ...]]:

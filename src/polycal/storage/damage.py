@@ -3,7 +3,7 @@
 import difflib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 # Where Linux tells what a container may use: with control groups of the second and of the first version.
@@ -58,6 +58,11 @@ def named(what: object) -> Iterator[None]:
         raise TypeError(f"{what}: {error}") from error
     except MemoryError as error:
         raise MemoryError(f"{what}: {str(error) or 'not enough memory'}") from error
+
+
+def rows_from(start: int) -> AbstractContextManager[None]:
+    """Errors inside count the rows of a chunk: they name the first of them, unless that is the file's first."""
+    return named(f"rows from {start}") if start else nullcontext()
 
 
 @contextmanager

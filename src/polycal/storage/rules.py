@@ -119,8 +119,11 @@ class ClassSet(Rule):
             raise TypeError(f"{name} must be class indices or names; got {_words(value)}.")
 
 
+@dataclass(frozen=True)
 class ClassNames(Rule):
-    """None, or a tuple of distinct names, one for each class."""
+    """None, or a tuple of distinct names: one for each class, or for each of what ``size`` counts."""
+
+    size: str = "n_classes"
 
     def check(self, value: Any, name: str, sizes: Sizes) -> None:
         """Refuse any other value, in one line."""
@@ -128,10 +131,24 @@ class ClassNames(Rule):
             return
         if not isinstance(value, tuple) or not all(isinstance(entry, str) for entry in value):
             raise TypeError(f"{name} must be a tuple of names; got {_words(value)}.")
-        if not sizes.agree(("n_classes",), (len(value),)):
-            raise ValueError(f"{name} has {len(value)} names for {sizes.value('n_classes')} classes.")
+        if not sizes.agree((self.size,), (len(value),)):
+            raise ValueError(f"{name} has {len(value)} names for {sizes.value(self.size)} {self.size[2:]}.")
         if len(set(value)) < len(value):
             raise ValueError(f"{name} holds a name twice.")
+
+
+@dataclass(frozen=True)
+class Names(Rule):
+    """A tuple of names, as many as ``size`` says; some may be the same."""
+
+    size: str
+
+    def check(self, value: Any, name: str, sizes: Sizes) -> None:
+        """Refuse any other value, in one line."""
+        if not isinstance(value, tuple) or not all(isinstance(entry, str) for entry in value):
+            raise TypeError(f"{name} must be a tuple of names; got {_words(value)}.")
+        if not sizes.agree((self.size,), (len(value),)):
+            raise ValueError(f"{name} has {len(value)} names for {sizes.value(self.size)} {self.size[2:]}.")
 
 
 @dataclass(frozen=True)

@@ -160,8 +160,13 @@ def _are_flat(values: Sequence[Any]) -> bool:
     if len(values) < 2 or not all(isinstance(value, Saved) for value in values):
         return False
     rules = [value._rules for value in values]
-    return all(own.keys() == rules[0].keys() for own in rules) and all(
-        isinstance(rule, Array) and len(rule.shape.split()) == 1 for own in rules for rule in own.values()
+    # Calibrators say otherwise what they hold.
+    return (
+        bool(rules[0])
+        and all(own.keys() == rules[0].keys() for own in rules)
+        and all(
+            isinstance(rule, Array) and len(rule.shape.split()) == 1 for own in rules for rule in own.values()
+        )
     )
 
 
@@ -195,3 +200,13 @@ def _split(array: NDArray[Any], sizes: NDArray[Any], n: int) -> list[NDArray[Any
         n == 0 or (sizes.min() >= 0 and sizes.sum() == array.size), "the sizes of joined fields must add up"
     )
     return np.split(array, np.cumsum(sizes)[:-1])
+
+
+def plain_items(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that JSON gives back as they are, with NumPy's numbers as Python's."""
+    items = {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}
+    return {
+        name: value
+        for name, value in items.items()
+        if value is None or type(value) in {bool, int, float, str}
+    }

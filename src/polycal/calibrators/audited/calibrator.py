@@ -1,12 +1,19 @@
 """Recalibration from auditing: the paper's lemma, for any auditor."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polycal._typing import Float64s
-from polycal._validation import check_choice, check_integer, check_level, check_real
+from polycal._typing import Float64s, Seed
+from polycal._validation import (
+    check_auditor,
+    check_choice,
+    check_integer,
+    check_level,
+    check_real,
+    check_seed,
+)
 from polycal.calibrators.audited.rounds import (
     AuditRound,
     Judge,
@@ -18,9 +25,12 @@ from polycal.calibrators.audited.rounds import (
     started_parts,
 )
 from polycal.calibrators.audited.sharpness import SharpnessFirst
-from polycal.calibrators.base import Calibrator, counted_rows
+from polycal.calibrators.base import Calibrator
+from polycal.calibrators.registry import check_unfitted
+from polycal.calibrators.rows import counted_rows
 from polycal.families.auditor import Auditor
 from polycal.families.defaults import AutoAuditor
+from polycal.families.swap import SwapAuditor
 from polycal.sample import Sample, split_rows
 from polycal.steps import Program
 
@@ -41,10 +51,15 @@ class AuditedCalibrator(Calibrator):
     auditor : Auditor, optional
         How to look for a witness. By default `AutoAuditor`; for multiplicative updates, which can change a temperature,
         only after all predictions are neither too sure nor not sure enough, as far as is seen.
+    losses : mapping of str to loss, or a single loss, optional
+        In place of an auditor: repair only what matters to who acts by these losses (see `make_loss`), by
+        `SwapAuditor`, until no action is proved to be dearer than promised. Updates are additive then, so that the
+        squared loss never rises.
     start : Calibrator, optional
         Applied first; the rounds repair what it leaves. By default nothing.
-    update : {"multiplicative", "additive"}
-        How a witness w moves a prediction p: :math:`\mathrm{softmax}(\log p + \eta w(p))` keeps every class possible
+    update : {"multiplicative", "additive"}, optional
+        By default multiplicative, with `losses` additive. How a witness w moves a prediction p:
+        :math:`\mathrm{softmax}(\log p + \eta w(p))` keeps every class possible
         and is judged by the log loss; :math:`\Pi(p + \eta w(p))`, with :math:`\Pi` the nearest point of the simplex, is
         the paper's and is judged by the squared loss.
     keep : float
@@ -55,14 +70,15 @@ class AuditedCalibrator(Calibrator):
         The probability that any round acts on an error that is not there, at most (not what the paper calls
         :math:`\alpha`).
     tolerance : float
-        The correlation that a witness must be proved to exceed: the :math:`\beta` of the paper's lemma. Its
+        The correlation that a witness must be proved to exceed (with `losses`, in parts of the largest difference of
+        two costs, what an action costs beyond its promise): the :math:`\beta` of the paper's lemma. Its
         :math:`\alpha`, the error left in the end, is up to the auditor: the largest error of its family in which it may
         fail to find a witness that can be proved.
     max_rounds : int
         No more rounds than this.
     holdout : float
         Share of the held-out rows.
-    random_state : int
+    random_state : int, Generator or None, default 0
         Seed of the parts and of the default auditor.
     from_logits : bool
         The predictions are logits.
@@ -166,17 +182,19 @@ class AuditedCalibrator(Calibrator):
         self,
         auditor: Auditor | None = None,
         *,
+        losses: Any = None,
         start: Calibrator | None = None,
-        update: str = "multiplicative",
+        update: str | None = None,
         keep: float = 0.5,
         alpha: float = 0.05,
         tolerance: float = 0.0,
         max_rounds: int = 100,
         holdout: float = 1 / 3,
-        random_state: int = 0,
+        random_state: Seed = 0,
         from_logits: bool = False,
     ) -> None:
         self.auditor = auditor
+        self.losses = losses
         self.start = start
         self.update = update
         self.keep = keep
@@ -196,7 +214,7 @@ class AuditedCalibrator(Calibrator):
     def _fit(self, sample: Sample) -> Program:
         judge = Judge(check_level(self.alpha), check_real(self.tolerance, "tolerance", low=0.0, high=2.0))
         share = check_real(self.holdout, "holdout", low=0.05, high=0.95)
-        seed = check_integer(self.random_state, "random_state", minimum=0)
+        seed = check_seed(self.random_state)
         seeds = range(seed, seed + check_integer(self.max_rounds, "max_rounds", minimum=0))
         auditor, start = self._check_auditor(judge.tolerance, seed), self._check_start()
         update = self._make_update(sample.n_classes)
@@ -214,25 +232,32 @@ class AuditedCalibrator(Calibrator):
         self.used_ = "audited" if program else "start" if first else "identity"
         return *first, *program
 
+    @property
+    def _geometry(self) -> str:
+        """The update asked for, or the default."""
+        if self.update is None:
+            return "multiplicative" if self.losses is None else "additive"
+        return check_choice(self.update, "update", ("multiplicative", "additive"))
+
     def _check_auditor(self, tolerance: float, seed: int) -> Auditor:
+        if self.losses is not None:
+            if self.auditor is not None:
+                raise ValueError(
+                    "give an auditor or losses, not both: losses are searched by SwapAuditor(losses)."
+                )
+            return SwapAuditor(self.losses)
         if self.auditor is None:
             auditor = AutoAuditor(random_state=seed)
-            return auditor if self.update == "additive" else SharpnessFirst(auditor, tolerance, seed)
-        if not isinstance(self.auditor, Auditor):
-            raise TypeError(
-                f"auditor must be an auditor such as polycal.SubsetAuditor(); got {self.auditor!r}."
-            )
-        return self.auditor
+            return auditor if self._geometry == "additive" else SharpnessFirst(auditor, tolerance, seed)
+        checked: Auditor = check_auditor(self.auditor, "auditor", seed)
+        return checked
 
     def _check_start(self) -> Calibrator | None:
-        if self.start is not None and not isinstance(self.start, Calibrator):
-            raise TypeError(f"start must be a calibrator such as TemperatureScaling(); got {self.start!r}.")
-        return self.start
+        return None if self.start is None else check_unfitted(self.start, "start")
 
     def _make_update(self, n_classes: int) -> Update:
         keep = check_real(self.keep, "keep", low=0.0, high=0.99)
-        name = check_choice(self.update, "update", ("multiplicative", "additive"))
-        return additive(keep, n_classes) if name == "additive" else multiplicative()
+        return additive(keep, n_classes) if self._geometry == "additive" else multiplicative()
 
     def _set_rounds(self, rounds: list[AuditRound]) -> None:
         """Set what is said about the rounds, as plain arrays."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polycal._typing import Float64s, Floats
+from polycal._typing import Float64s, Floats, Seed
 from polycal.families.auditor import Auditor, weighted_rows
 from polycal.families.witness import Witness
 from polycal.inference.certificate import certify_sample
@@ -89,13 +89,13 @@ class SharpnessFirst(Auditor):
         Asked where no error of sharpness above the tolerance is seen.
     tolerance : float
         What the lower bound of a `SharpnessWitness` has to exceed on a third of the rows.
-    random_state : int
+    random_state : int, Generator or None, default 0
         Seed of the parts.
     """
 
     then: Auditor
     tolerance: float = 0.0
-    random_state: int = 0
+    random_state: Seed = 0
 
     def find(self, sample: Sample) -> Witness:
         """Look for a witness in a validated sample."""

@@ -4,10 +4,11 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from polycal._typing import Float64s, Floats, Ints
+from polycal._typing import Floats, Ints
 from polycal.calibrators.kernel import tuning
 from polycal.calibrators.kernel.baseline import Baseline
-from polycal.calibrators.kernel.selection import Choice, Trial, path_to
+from polycal.calibrators.kernel.selection import path_to
+from polycal.calibrators.kernel.trial import Choice, Trial
 from polycal.calibrators.loss import Scores
 from polycal.calibrators.regression import sort_by_fold
 from polycal.sample import Sample, row_blocks, split_rows
@@ -54,19 +55,34 @@ def _promises(
     """The log loss of held-out rows on random folds, and that on folds of groups; the same where they may be."""
     if choice.features is None or groups.max() + 1 == groups.size:
         return 0.0, 0.0
-    random = _promise(trial, choice.change)
     order, folds = sort_by_fold(grouped_parts(trial.sample, groups, len(trial.folds), seed))
     sample = trial.sample.take(order)
-    again = Trial.of(sample, folds, [baseline.seen(sample)])
-    grouped = _promise(again, path_to(again, choice.features, choice.penalty)).take(np.argsort(order))
-    excess, error = grouped.excess(random, groups)
-    return random.log_loss, grouped.log_loss if excess > tuning.LIKE_ERRORS * error else random.log_loss
+    again = Trial.of(sample, folds, [baseline.seen(sample)], min(trial.tried, len(folds)))
+    random, grouped = (
+        _promise(trial, choice.change),
+        _promise(again, path_to(again, choice.features, choice.path)),
+    )
+    excess, error = _difference(random, grouped, trial, again, order, groups)
+    return random.log_loss, random.log_loss + (excess if excess > tuning.LIKE_ERRORS * error else 0.0)
 
 
 def _promise(trial: Trial, change: Floats) -> Scores:
     """Scores of held-out rows with the multipliers that are best for them."""
     scale, amount = trial.mix([change])
     return trial.scores(change, scale, amount)
+
+
+def _difference(
+    random: Scores, grouped: Scores, trial: Trial, again: Trial, order: Ints, groups: Ints
+) -> tuple[float, float]:
+    """How much more log loss folds of groups promise, and the standard error of that; row by row where all rows are
+    held out on both sides, else by what is gained on the baseline.
+    """
+    if random.log_losses.size == grouped.log_losses.size == order.size:
+        return grouped.take(np.argsort(order)).excess(random, groups)
+    more, by_group = grouped.excess(again.baseline, groups[order][: grouped.log_losses.size])
+    less, by_row = random.excess(trial.baseline, np.arange(random.log_losses.size))
+    return more - less, float(np.hypot(by_group, by_row))
 
 
 def grouped_parts(sample: Sample, groups: Ints, n_parts: int, seed: int) -> list[Ints]:
@@ -91,8 +107,7 @@ def like_groups(sample: Sample, size: float, least: int) -> Ints:
     Every row is joined with the row nearest to it, then every group with the group nearest to it, and so on: a row and
     its copies are never in two groups.
     """
-    points = np.log(np.maximum(sample.proba, tuning.LIKE_FLOOR, dtype=np.float64))
-    points -= points.mean(axis=1, keepdims=True)
+    points = _main_directions(sample)
     groups = np.arange(sample.n_samples)
     while groups.max() + 1 > sample.n_samples / size:
         joined = _joined(_means(points, groups))[groups]
@@ -102,11 +117,24 @@ def like_groups(sample: Sample, size: float, least: int) -> Ints:
     return groups
 
 
-def _means(points: Float64s, groups: Ints) -> Float64s:
+def _main_directions(sample: Sample) -> Floats:
+    """Centred logarithms; where there are many, along the few directions in which they differ most."""
+    points = np.log(np.maximum(sample.proba, tuning.LIKE_FLOOR, dtype=np.float64))
+    points -= points.mean(axis=1, keepdims=True)
+    n, k = points.shape
+    if n * n * k <= tuning.MANY_DISTANCES or k <= tuning.LIKE_DIRECTIONS:
+        return points
+    points -= points.mean(axis=0)
+    directions = np.linalg.eigh(points.T @ points)[1][:, -tuning.LIKE_DIRECTIONS :]
+    return np.asarray(points @ directions, dtype=np.float32)
+
+
+def _means(points: Floats, groups: Ints) -> Floats:
     """The mean of each group."""
     shape = (groups.max() + 1, groups.size)
-    sums = coo_array((np.ones(groups.size), (groups, np.arange(groups.size))), shape=shape).tocsr()
-    return np.asarray(sums @ points / np.bincount(groups)[:, None])
+    ones = np.ones(groups.size, dtype=points.dtype)
+    sums = coo_array((ones, (groups, np.arange(groups.size))), shape=shape).tocsr()
+    return np.asarray(sums @ points / np.bincount(groups).astype(points.dtype)[:, None])
 
 
 def _joined(points: Floats) -> Ints:

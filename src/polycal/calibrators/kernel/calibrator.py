@@ -1,22 +1,20 @@
 """The kernel calibrator: multiplicative kernel regression on the residual, chosen and guarded by cross-validation."""
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
-from polycal._typing import Float64s, Ints
-from polycal._validation import check_integer, check_sample, to_numpy
-from polycal.calibrators.base import Calibrator, counted_index, counted_rows
-from polycal.calibrators.kernel.alike import find_groups, grouped_parts
-from polycal.calibrators.kernel.baseline import Baseline, fit_baseline
-from polycal.calibrators.kernel.pooling import TIMID, Pool, cross_fit, fit_pool
-from polycal.calibrators.kernel.selection import Choice, Trial, choose_first, choose_model
-from polycal.calibrators.kernel.tuning import BASELINE_NUMBERS, DOUBTFUL_ERRORS, FEW_ROWS, POOL_ERRORS
-from polycal.calibrators.loss import total_weight
-from polycal.calibrators.regression import sort_by_fold
-from polycal.sample import Sample, split_rows
-from polycal.steps import Affine, Linear, Log, Program, Softmax, Sum
+from polycal._typing import Float64s, Ints, Seed
+from polycal._validation import check_integer, check_seed
+from polycal.calibrators.base import Calibrator
+from polycal.calibrators.kernel.baseline import Baseline
+from polycal.calibrators.kernel.pooling import Pool
+from polycal.calibrators.kernel.search import Found, Last, go_on, search
+from polycal.calibrators.kernel.trial import Choice
+from polycal.calibrators.kernel.words import to_array, told
+from polycal.calibrators.rows import counted_index, counted_rows
+from polycal.sample import Sample
+from polycal.steps import Program
 
 
 class KernelCalibrator(Calibrator):
@@ -30,7 +28,7 @@ class KernelCalibrator(Calibrator):
     ----------
     n_folds : int
         Parts of the data for cross-validation. The final model is the mean of the folds' models.
-    random_state : int
+    random_state : int, Generator or None, default 0
         Seed of the parts.
     from_logits : bool
         The predictions are logits.
@@ -60,6 +58,11 @@ class KernelCalibrator(Calibrator):
     cv_log_loss_ : ndarray of shape (n_tried, 5)
         Penalty, mixing, and cross-validated log loss, Brier score and accuracy of every model tried: first those with
         features of the baseline, then, where these were tried, of the input, with landmarks, and with matrix scaling.
+    gains_ : ndarray of shape (n_parts, 4)
+        What each part saved of the log loss of held-out rows in the last search: number of the part, gain, standard
+        error, rows that would show it. `summary` says it in words.
+    n_samples_, n_groups_ : int
+        Rows fitted on, and groups of them that were held out together.
 
     Notes
     -----
@@ -85,8 +88,15 @@ class KernelCalibrator(Calibrator):
     :math:`\gamma` and :math:`\alpha` are fitted to the held-out rows, and parts of that change tried too. The model
     that gains most on the baseline in log loss and Brier score, each as a part of the baseline's, is taken; a path ends
     where it stops getting better. Other features, and matrix scaling, must gain more than two standard errors of
-    the paired difference on the best before; their path begins near the best penalty before. The weights of the
-    folds' models are averaged, which is averaging their logits.
+    the paired difference on the best before; their path begins near the best penalty before. With more than 2,000 rows,
+    landmarks and matrix scaling are tried on one fold first, and with :math:`nk^2` above 8 million so is everything,
+    with every other penalty:
+    other folds are fitted where that was better, by the same path and on to smaller penalties while these are better.
+    The weights of the folds' models are averaged, which is averaging their logits.
+
+    *More rows.* After `partial_fit` the models of the folds go on from where they were, at the penalty chosen, with the
+    same features, landmarks and shares of the pool; old rows stay in their folds. From 1.5 times
+    the rows of the last search on, and where the model is no longer safe, all is searched again.
 
     *Few rows.* Up to 2,000 rows, a pool predicts: :math:`(1 - t) v + t m`, with a mean m (half linear, half geometric)
     of three maps: the kernel's; `TemperatureScaling`; and vector scaling with a background,
@@ -94,10 +104,10 @@ class KernelCalibrator(Calibrator):
     :math:`b_j`, 0.3 for :math:`a_j` and 2 for the log odds of e, about -5 (for two classes, a beta curve). All predict
     rows that they have not seen: for the kernel, baseline and weights are fitted again without each fold, and
     :math:`\gamma` and :math:`\alpha` to the others. The shares maximise the log likelihood of the linear mean of these
-    predictions, with a Dirichlet prior of three rows, half of them for the kernel (more beyond 100 rows), and with up
-    to one row of any label, since rows without a mistake do not show that there is none. The part t maximises what
-    the mean gains on the input less a standard error (0.7 beyond some hundred rows; 0.5 more where the guard would
-    leave the input as it is): it is 0 without evidence. Fewer than two rows a fold have no pool.
+    predictions, with a Dirichlet prior of three rows, four fifths of them for the kernel (more beyond 100 rows), and
+    with up to one row of any label, since rows without a mistake do not show that there is none. The part t maximises
+    what the mean gains on the input less 0.7 standard errors (0.5 beyond some hundred rows; 0.5 more where the guard
+    would leave the input as it is): it is 0 without evidence. Fewer than two rows a fold have no pool.
 
     *Rows that are alike.* Near copies of a row in other folds make models look better than they are. So the model
     chosen is fitted again on folds that keep every row with the one nearest to it in log probability (if that makes at
@@ -113,11 +123,11 @@ class KernelCalibrator(Calibrator):
     worse than that, allowing for what nine fitted numbers gain by chance, the input stays as it is.
 
     *Cost.* Some hundred products of an (n, 2k) by a (2k, k) matrix in float32, the former sparse where few classes are
-    likely, and as many again for each other kind of features, with up to 1,000 columns more for landmarks;
-    preconditioned by each class's block of the Hessian; for few rows, twice that. Memory: some ten arrays of the
-    input's size in float32, :math:`10^4 k` numbers, and with landmarks up to half a GiB (from 67,000 rows on there are
-    fewer of them). Predicting with landmarks costs a product of an (n, k) by a (k, 1000) matrix and 1,000 exponentials
-    a row.
+    likely, and fewer for each other kind of features, with up to 1,000 columns more for landmarks; preconditioned by
+    each class's block of the Hessian, folds and rows on several threads. Looking for rows that are alike costs
+    :math:`n^2 \min(k, 16)` for many rows. Memory: some ten arrays of the input's size in float32, :math:`10^4 k`
+    numbers, and with landmarks up to half a GiB (from 67,000 rows on there are fewer of them). Predicting with
+    landmarks costs a product of an (n, k) by a (k, 1000) matrix and 1,000 exponentials a row.
 
     References
     ----------
@@ -131,9 +141,13 @@ class KernelCalibrator(Calibrator):
     >>> calibrator = pc.KernelCalibrator().fit(sample.proba, sample.labels)
     >>> calibrator.used_
     'kernel'
+    >>> print(" ".join(calibrator.summary().splitlines()[3].split()))
+    predicts by temperature 1.31, background and curve, and a regression of penalty 0.00039
     """
 
     family: ClassVar[str] = "kernel"
+    takes_groups: ClassVar[bool] = True
+    transient: ClassVar[tuple[str, ...]] = (*Calibrator.transient, "_last")
     saved_attributes: ClassVar[tuple[str, ...]] = (
         "used_",
         "shares_",
@@ -146,6 +160,9 @@ class KernelCalibrator(Calibrator):
         "regularisation_",
         "mixing_",
         "cv_log_loss_",
+        "gains_",
+        "n_samples_",
+        "n_groups_",
     )
     used_: str
     temperature_: float
@@ -156,59 +173,43 @@ class KernelCalibrator(Calibrator):
     features_of_: str = "baseline"
     n_landmarks_: int = 0
     mixes_matrix_: bool = False
+    gains_: Float64s = np.empty((0, 4))
+    n_samples_: int = 0
+    n_groups_: int = 0
     regularisation_: float
     mixing_: float
     cv_log_loss_: Float64s
+    _last: Last | None = None
 
-    def __init__(self, *, n_folds: int = 4, random_state: int = 0, from_logits: bool = False) -> None:
+    def __init__(self, *, n_folds: int = 4, random_state: Seed = 0, from_logits: bool = False) -> None:
         self.n_folds = n_folds
         self.random_state = random_state
         self.from_logits = from_logits
 
-    def fit(
-        self, proba: Any, y: Any, sample_weight: Any = None, *, class_names: Any = None, groups: Any = None
-    ) -> Self:
-        """Learn the map.
-
-        Parameters
-        ----------
-        proba : array-like or data frame of shape (n_samples, n_classes), or (n_samples,) for two classes
-            Predicted probabilities (logits with ``from_logits=True``) of rows the classifier was not trained on.
-            The names of a frame's columns become the class names.
-        y : array-like of shape (n_samples,)
-            Class indices, or class names when these are known.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights; a row of weight 2 counts as two rows.
-        class_names : sequence of str, optional
-            Names of the classes, in the order of the columns.
-        groups : array-like of shape (n_samples,), optional
-            A label for each row, the same for rows that belong together (frames of a film, visits of a patient): these
-            are held out together. Without it, rows that are alike are looked for.
-
-        Returns
-        -------
-        KernelCalibrator
-            Itself.
-        """
-        sample = check_sample(
-            y, proba, sample_weight=sample_weight, class_names=class_names, from_logits=self.from_logits
-        )
-        return self._fit_sample(sample, groups=_check_row_groups(groups, sample.n_samples))
-
     def _fit(self, sample: Sample, groups: Ints | None = None) -> Program:
         n_folds = check_integer(self.n_folds, "n_folds", minimum=2)
-        seed = check_integer(self.random_state, "random_state", minimum=0)
-        groups = None if groups is None else groups[counted_index(sample)]
-        plan = _plan(counted_rows(sample), groups, n_folds, seed)
-        trial, baseline, sample = plan.trial, plan.baseline, plan.trial.sample
-        choice = plan.choice
-        if plan.groups is not None and plan.groups.max() < FEW_ROWS:
-            pool = _fit_pool(trial, plan.groups, choice)
-        else:
-            pool = Pool(np.array([0.0, 0.0, 1.0]), 0.0 if _input_is_enough(trial, choice.gain) else 1.0)
-        self._set_fitted(baseline, choice, pool)
-        maps = [fit(sample) if share else () for fit, share in zip(TIMID, pool.shares, strict=False)]
-        return pool.steps([*maps, _program(baseline, choice)])
+        seed = check_seed(self.random_state)
+        index = counted_index(sample)
+        found = search(counted_rows(sample), None if groups is None else groups[index], n_folds, seed)
+        return self._finish(found, index)
+
+    def _refit(self, sample: Sample, **options: Any) -> Program:
+        index, groups, last, found = counted_index(sample), options["groups"], self._last, None
+        # Whole weights are counts only where all are.
+        if last is not None and np.array_equal(index[: last.index.size], last.index):
+            found = go_on(last, counted_rows(sample), None if groups is None else groups[index])
+        return self._fit(sample, groups) if found is None else self._finish(found, index)
+
+    def _finish(self, found: Found, index: Ints) -> Program:
+        """Set what is said about the fit, and what the next goes on from; the map."""
+        self._set_fitted(found.baseline, found.choice, found.pool)
+        self.gains_ = to_array(found.gains)
+        self.n_samples_, self.n_groups_ = found.sample.n_samples, found.n_groups
+        self._last = found.to_go_on(index)
+        return found.program()
+
+    def _learnt(self) -> list[tuple[str, str]]:
+        return told(self)
 
     def _set_fitted(self, baseline: Baseline, choice: Choice, pool: Pool) -> None:
         """Set what is said about the fit."""
@@ -228,96 +229,3 @@ class KernelCalibrator(Calibrator):
         self.n_landmarks_ = 0 if choice.features is None else choice.features.n_landmarks
         self.mixes_matrix_ = choice.matrix is not None
         self.regularisation_, self.mixing_ = choice.penalty, choice.mixing
-
-
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """Folds, and what is known once they are settled.
-
-    Attributes
-    ----------
-    trial : Trial
-    baseline : Baseline
-        Of all rows.
-    choice : Choice
-        The model chosen by them.
-    groups : ndarray of int64, shape (n_samples,), or None
-        The number of each row's group, or of the row where there are none; None where there are too few to hold out.
-    """
-
-    trial: Trial
-    baseline: Baseline
-    choice: Choice
-    groups: Ints | None
-
-
-def _plan(sample: Sample, groups: Ints | None, n_folds: int, seed: int) -> _Plan:
-    """Folds of random rows, or of groups where there are some or rows are found to be alike."""
-    if groups is None:
-        parts = split_rows(sample, (1.0,) * n_folds, seed)
-    else:
-        parts = grouped_parts(sample, groups, n_folds, seed)
-    order, folds = sort_by_fold(parts)
-    sample, of_row = sample.take(order), np.arange(order.size) if groups is None else groups[order]
-    baseline = fit_baseline(sample)
-    trial = Trial.of(sample, folds, [baseline.seen(sample)])
-    if sample.n_samples < 2 * n_folds or len(folds) < 2:
-        return _Plan(trial, baseline, Choice(), None)
-    first = choose_first(trial)
-    choice = choose_model(trial, baseline.mixture, seed, first)
-    if groups is None:
-        groups = find_groups(trial, baseline, (first, choice), seed)
-        if groups is not None:
-            return _plan(_counted_once(sample, groups), groups, n_folds, seed)
-    return _Plan(trial, baseline, choice, of_row)
-
-
-def _counted_once(sample: Sample, groups: Ints) -> Sample:
-    """The sample with weights that make it count for as many rows as it has groups."""
-    weight = np.ones(groups.size) if sample.sample_weight is None else sample.sample_weight
-    return replace(sample, sample_weight=weight * (groups.max() + 1) / groups.size)
-
-
-def _check_row_groups(groups: Any, n_samples: int) -> Ints | None:
-    """The number of each row's group."""
-    if groups is None:
-        return None
-    labels = to_numpy(groups, "groups")
-    if labels.shape != (n_samples,):
-        raise ValueError(f"groups must have shape ({n_samples},), a label for each row; got {labels.shape}.")
-    return np.unique(labels, return_inverse=True)[1]
-
-
-def _fit_pool(trial: Trial, groups: Ints, choice: Choice) -> Pool:
-    """The pool of the input, temperature scaling, vector scaling and the model chosen."""
-    sample, folds, rows = trial.sample, trial.folds, np.arange(trial.sample.n_samples)
-    without = [fit_baseline(sample.take(np.delete(rows, fold))).seen(sample) for fold in folds]
-    chosen = Trial.of(sample, folds, without).held_out(choice)
-    errors = DOUBTFUL_ERRORS if _input_is_enough(trial, choice.gain) else POOL_ERRORS
-    return fit_pool(sample, groups, [*(cross_fit(fit, sample, folds) for fit in TIMID), chosen], errors)
-
-
-def _program(baseline: Baseline, choice: Choice) -> Program:
-    """The model chosen."""
-    mixture = baseline.mixture
-    tempered, logits = mixture.tempering_steps(), (*mixture.mixing_steps(), *baseline.curve.logit_steps())
-    if choice.features is None:
-        return *tempered, *logits, Softmax()
-    scaled = (Affine(np.array([choice.scale]), np.zeros(1)),)
-    change = choice.features.steps(choice.final_weight())
-    if choice.features.source == "input":
-        total: Program = *tempered, Sum(((*logits, *scaled), change))
-    else:
-        total = *tempered, *logits, Sum((scaled, (Softmax(), *change)))
-    if choice.matrix is None:
-        return *total, Softmax()
-    matrix = Log(), Linear(choice.matrix[:-1], choice.matrix[-1])
-    return Sum((total, matrix)), Softmax()
-
-
-def _input_is_enough(trial: Trial, gain: float) -> bool:
-    """Whether the input is no worse than a model of this gain on the baseline, less what numbers gain by chance."""
-    chance = BASELINE_NUMBERS / total_weight(trial.sample)
-    luck = chance / max(trial.baseline.log_loss, chance)
-    possible = bool(np.isfinite(trial.input.log_loss))
-    return possible and trial.input.relative_gain(trial.baseline)[0] + luck >= gain

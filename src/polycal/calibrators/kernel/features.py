@@ -30,6 +30,10 @@ class Features(Protocol):
         """What they are of."""
 
     @property
+    def kind(self) -> str:
+        """The name of their kind."""
+
+    @property
     def n_landmarks(self) -> int:
         """How many predictions of the calibration data they compare with."""
 
@@ -41,9 +45,6 @@ class Features(Protocol):
 
     def steps(self, weight: Float64s) -> Program:
         """The features times weights, as a program from q."""
-
-    def extend(self, others: "Features | None") -> bool:
-        """Whether those others are the first of these."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,11 @@ class KernelFeatures:
     own_log: float
     source: Source
     n_landmarks: ClassVar[int] = 0
+
+    @property
+    def kind(self) -> str:
+        """That of what they are of."""
+        return self.source
 
     def of(self, log_proba: Floats) -> Floats:
         """The features of each row, from log q."""
@@ -97,10 +103,6 @@ class KernelFeatures:
         linear = Linear(by_proba, weight[0])
         logs = Linear(by_log / -np.log(self.floor), by_log.sum(axis=0))
         return (Sum(((linear,), (Log(self.floor), logs))),)
-
-    def extend(self, others: Features | None) -> bool:  # noqa: ARG002 - features of classes are the first
-        """Whether those others are the first of these."""
-        return False
 
 
 def features_of_baseline(n_classes: int) -> KernelFeatures:
@@ -135,6 +137,7 @@ class LandmarkFeatures:
     kernel: Gaussian
     whitening: Float64s
     source: ClassVar[Source] = "input"
+    kind: ClassVar[str] = "landmarks"
 
     @property
     def n_landmarks(self) -> int:
@@ -170,10 +173,6 @@ class LandmarkFeatures:
         )
         bend = InBlocks((bell,), float(_ARRAYS * self.n_landmarks))
         return (Sum((self.linear.steps(weight[:width]), (bend,))),)
-
-    def extend(self, others: Features | None) -> bool:
-        """Whether those others are the first of these."""
-        return self.linear == others
 
 
 def fit_landmarks(sample: Sample, log_proba: Floats, seed: int) -> LandmarkFeatures:

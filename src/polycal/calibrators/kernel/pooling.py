@@ -1,13 +1,14 @@
 """The mean of models that few rows can carry, weighed by how well each predicts rows it has not seen."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import expit, softmax
 
 from polycal._typing import Float64s, Floats, Ints
 from polycal.calibrators.kernel import tuning
+from polycal.calibrators.kernel.trial import Gain
 from polycal.calibrators.loss import log_proba, losses_and_proba, to_residual, total_weight, working_dtype
 from polycal.calibrators.optimise import scipy_lbfgs
 from polycal.calibrators.temperature import fit_inverse_temperature, temperature_steps
@@ -76,8 +77,9 @@ def _vector_loss(
     return -float(sample.mass @ np.log(total)), gradient
 
 
-# The maps of few numbers.
+# The maps of few numbers; and what the gains of all members, and of the pool, are called.
 TIMID: tuple[Fit, ...] = (fit_temperature, fit_vector)
+MEMBERS = ("temperature", "vector", "kernel", "pool")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +91,13 @@ class Pool:
     shares : ndarray of shape (n_members,)
         Of sum 1.
     part : float
+    gains : dict
+        What each member, and the pool, gains on the input.
     """
 
     shares: Float64s
     part: float
+    gains: dict[str, Gain] = field(default_factory=dict)
 
     def steps(self, members: Sequence[Program]) -> Program:
         """The pool as a program, given those of its members."""
@@ -132,9 +137,35 @@ def fit_pool(sample: Sample, groups: Ints, held_out: Sequence[Float64s], errors:
     """
     table = np.maximum(np.stack(held_out), tuning.POOL_FLOOR)
     scarce = min(1.0, tuning.EVEN_ROWS / total_weight(sample))
-    shares = _stack(sample, table, np.array([0.25 * scarce, 0.25 * scarce, 1.0 - 0.5 * scarce]))
+    timid = scarce * np.array(tuning.TIMID_SHARES)
+    shares = _stack(sample, table, np.append(timid, 1.0 - timid.sum()))
     mean = _mean(table[shares > 0.0], shares[shares > 0.0])
-    return Pool(shares, _part(sample, groups, mean, errors + tuning.EXTRA_ERRORS * scarce))
+    part = _part(sample, groups, mean, errors + tuning.EXTRA_ERRORS * scarce)
+    given = _floored(sample.proba)
+    pooled = (1.0 - part) * given + part * mean
+    gains = {
+        name: _gain(sample, groups, given, proba)
+        for name, proba in zip(MEMBERS, [*table, pooled], strict=True)
+    }
+    return Pool(shares, part, gains)
+
+
+def _gain(sample: Sample, groups: Ints, given: Float64s, proba: Float64s) -> Gain:
+    """What predictions of rows not seen save of the input's log loss."""
+    rows = np.arange(sample.n_samples)
+    gain = np.log(proba[rows, sample.labels] / given[rows, sample.labels])
+    return Gain(*_mean_and_error(sample, groups, gain), np.nan)
+
+
+def _mean_and_error(sample: Sample, groups: Ints, values: Float64s) -> tuple[float, float]:
+    """The mean of the rows, and its standard error by groups."""
+    mean = float(sample.mass @ values)
+    return mean, float(np.linalg.norm(np.bincount(groups, sample.mass * (values - mean))))
+
+
+def _floored(proba: Floats) -> Float64s:
+    """Predictions without zeros."""
+    return np.maximum(proba, np.finfo(np.float64).eps, dtype=np.float64)
 
 
 def _stack(sample: Sample, table: Float64s, prior: Float64s) -> Float64s:
@@ -176,14 +207,13 @@ def _part(sample: Sample, groups: Ints, mean: Float64s, errors: float) -> float:
     The gain counts surprising rows too; its standard error does not.
     """
     rows, stride, total = np.arange(sample.n_samples), _stride(sample), total_weight(sample)
-    given = np.maximum(sample.proba, np.finfo(np.float64).eps, dtype=np.float64)
+    given = _floored(sample.proba)
     own = mean[rows, sample.labels] / given[rows, sample.labels]
     other = mean[::stride] / given[::stride]
     best, part, surprises = 0.0, 0.0, _surprises(sample)
     for tried in tuning.PARTS_OF_POOL:
         gain = np.log1p(tried * (own - 1.0))
-        by_row = float(sample.mass @ gain)
-        error = float(np.linalg.norm(np.bincount(groups, sample.mass * (gain - by_row))))
+        by_row, error = _mean_and_error(sample, groups, gain)
         surprise = surprises / total * float(np.log1p(tried * (other - 1.0)).mean())
         if by_row + surprise - errors * error > best:
             best, part = by_row + surprise - errors * error, tried

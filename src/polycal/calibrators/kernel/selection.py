@@ -1,13 +1,14 @@
 """Choosing the kernel calibrator's features, penalty and mixing weight by cross-validation, with a baseline to beat."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from polycal._typing import Float64s, Floats
+from polycal._threads import now_doing
+from polycal._typing import Floats
 from polycal.calibrators.kernel import tuning
 from polycal.calibrators.kernel.baseline import Mixture, Seen
 from polycal.calibrators.kernel.features import (
@@ -16,156 +17,20 @@ from polycal.calibrators.kernel.features import (
     features_of_baseline,
     fit_landmarks,
 )
-from polycal.calibrators.loss import Scores, logit_scores, proba_scores, total_weight
-from polycal.calibrators.matrix import (
-    CHOICE_EFFORT,
-    choose_penalty,
-    fold_inverses,
-    fold_maps,
-    scaled_map,
-)
+from polycal.calibrators.kernel.trial import Choice, FoldMatrices, Trial
+from polycal.calibrators.loss import Scores
+from polycal.calibrators.matrix import HeldOutPath
 from polycal.calibrators.priors import PRIOR, MatrixPenalty
-from polycal.calibrators.regression import ClassBlocks, FoldModels, Ridge, SoftmaxRegression, fit_tilt
-from polycal.sample import Sample
-from polycal.steps import Softmax, run
+from polycal.calibrators.regression import ClassBlocks, FoldModels, Ridge, SoftmaxRegression
 
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """What every model is tried on.
-
-    Attributes
-    ----------
-    sample : Sample
-        All rows, sorted by fold.
-    folds : sequence of slice
-    seen : sequence of Seen
-        What the baseline makes of the rows: one for all, or for each fold the one fitted without it.
-    log_proba : ndarray of float, shape (n_samples, n_classes)
-        Log q of the baseline, which the models change; for each fold, that of its own.
-    input, baseline : Scores
-        What models are compared with.
-    """
-
-    sample: Sample
-    folds: Sequence[slice]
-    seen: Sequence[Seen]
-    log_proba: Floats
-    input: Scores
-    baseline: Scores
-
-    @classmethod
-    def of(cls, sample: Sample, folds: Sequence[slice], seen: Sequence[Seen]) -> "Trial":
-        """The trial of a sorted sample, given what baselines make of it."""
-        own = seen if len(seen) == len(folds) else list(seen) * len(folds)
-        log_proba = np.concatenate([one.log_proba[fold] for one, fold in zip(own, folds, strict=True)])
-        baseline = logit_scores(sample, log_proba, log_proba, 1.0, 0.0)
-        return cls(sample, folds, seen, log_proba, proba_scores(sample), baseline)
-
-    def mix(self, changes: Sequence[Floats]) -> list[float]:
-        """Multipliers of the baseline's logits and of changes, by the log loss of held-out rows."""
-        return _mix(self.sample, self.log_proba, changes)
-
-    def held_out(self, choice: "Choice") -> Float64s:
-        """What the model chosen predicts for each fold, with nothing that was fitted to it but the choice itself."""
-        logits, rows = self.log_proba.astype(np.float64), np.arange(self.sample.n_samples)
-        changes: Sequence[Floats] = ()
-        if choice.features is not None:
-            changes = path_to(self, choice.features, choice.penalty), *choice.matrix_logits
-        for fold in self.folds if changes else ():
-            rest = np.delete(rows, fold)
-            scale, *amounts = _mix(
-                self.sample.take(rest), self.log_proba[rest], [one[rest] for one in changes]
-            )
-            logits[fold] *= 1.0 + choice.part * (scale - 1.0)
-            for change, amount in zip(changes, amounts, strict=True):
-                logits[fold] += choice.part * min(max(amount, 0.0), 1.0) * change[fold]
-        return run((Softmax(),), logits)
-
-    def scores(self, change: Floats, scale: float, amount: float) -> Scores:
-        """Scores of the baseline's logits and their change, multiplied."""
-        return logit_scores(self.sample, self.log_proba, change, scale, amount)
-
-    def is_safe(self, scores: Scores) -> bool:
-        """Whether a model is better than the baseline beyond the noise, and as accurate as the input up to noise."""
-        gain, error = scores.relative_gain(self.baseline)
-        more_right, doubt = scores.accuracy_gain(self.input)
-        return gain > error and more_right - 0.5 * doubt > -tuning.ACCURACY_LOSS
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """The best model so far.
-
-    Attributes
-    ----------
-    gain : float
-        What it gains on the baseline on held-out rows, in log loss and Brier score, each as a part of the baseline's;
-        0 while nothing beats the baseline.
-    penalty : float
-    scale, mixing : float
-        What the baseline's logits, and the model's change of them, are multiplied by.
-    features : Features, or None
-        None while nothing beats the baseline.
-    scores : Scores, or None
-        Those of the rows, held out, fold by fold; None while nothing beats the baseline.
-    weights : sequence of ndarray of shape (n_features, n_classes)
-        Those of the folds' models; none while nothing beats the baseline.
-    change : ndarray of float, shape (n_samples, n_classes)
-        What each fold's model adds to the logits of its held-out rows, fold by fold; empty while there is none.
-    matrix : ndarray of shape (n_classes + 1, n_classes), or None
-        What multiplies the logarithms of the input, and a bias below it, where matrix scaling is mixed in.
-    matrix_logits : sequence of ndarray of float, shape (n_samples, n_classes)
-        Its logits for the held-out rows, where it is mixed in.
-    part : float
-        The part that is taken of the multipliers that are best for held-out rows.
-    table : list
-        Penalty, mixing, log loss, Brier score and accuracy of every model tried, cross-validated.
-    """
-
-    gain: float = 0.0
-    penalty: float = np.inf
-    scale: float = 1.0
-    mixing: float = 0.0
-    features: Features | None = None
-    scores: Scores | None = None
-    weights: Sequence[Floats] = ()
-    change: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    matrix: Float64s | None = None
-    matrix_logits: Sequence[Floats] = ()
-    part: float = 1.0
-    table: list[tuple[float, ...]] = field(default_factory=list)
-
-    def or_better(self, other: "Choice") -> "Choice":
-        """The other, of a richer kind, where it gains more than noise; with the tables of both."""
-        better = other if other._beats(self) else self
-        return replace(better, table=self.table + other.table)
-
-    def _beats(self, other: "Choice") -> bool:
-        """Whether it is better by the least gain, and by some standard errors of the paired difference."""
-        if self.scores is None or other.scores is None:
-            return self.gain > other.gain
-        gain, error = self.scores.relative_gain(other.scores)
-        return gain > max(tuning.ERRORS * error, tuning.LEAST_GAIN)
-
-    @property
-    def has_small_penalty(self) -> bool:
-        """Whether the data ask for a model that is little penalised."""
-        return self.penalty <= tuning.SMALL_PENALTY
-
-    def final_weight(self) -> Float64s:
-        """The mean weights, mixed, and centred: a softmax does not see what all classes share."""
-        weight = np.asarray(np.mean(self.weights, axis=0, dtype=np.float64))
-        centred: Float64s = self.mixing * (weight - weight.mean(axis=1, keepdims=True))
-        return centred
-
-
-def _mix(sample: Sample, log_proba: Floats, changes: Sequence[Floats]) -> list[float]:
-    def directions(rows: slice) -> Floats:
-        return np.stack([log_proba[rows], *(change[rows] for change in changes)])
-
-    more, *rest = fit_tilt(sample, log_proba, directions, 1 + len(changes)).tolist()
-    return [1.0 + more, *rest]
+# What models of each kind are made of; and about what part of a fit is done when they are tried.
+KINDS = {
+    "baseline": "regression on the probabilities of all classes",
+    "input": "regression on the input's, small ones told apart",
+    "landmarks": "likeness to calibration rows",
+    "matrix": "matrix scaling mixed in",
+}
+_DONE = {"baseline": 0.1, "input": 0.3, "landmarks": 0.45, "matrix": 0.6}
 
 
 def choose_first(trial: Trial) -> Choice:
@@ -181,10 +46,25 @@ def choose_model(trial: Trial, mixture: Mixture, seed: int, choice: Choice) -> C
     if mixture.hidden >= tuning.HIDING:
         choice = choose(trial, FEATURES_OF_INPUT, choice)
     if choice.has_small_penalty or sample.n_samples >= tuning.MANY_ROWS * k:
-        choice = choose(trial, fit_landmarks(sample, mixture.log_tempered(sample), seed), choice)
+        landmarks = fit_landmarks(sample, mixture.log_tempered(sample), seed)
+        choice = _screened(trial, choice, lambda few, before: choose(few, landmarks, before))
     if choice.has_small_penalty and k <= tuning.MATRIX_CLASSES:
-        choice = mix_in_matrix(trial, choice)
+        choice = _screened(trial, choice, mix_in_matrix)
     return choice
+
+
+def _screened(trial: Trial, before: Choice, search: Callable[[Trial, Choice], Choice]) -> Choice:
+    """Search a costly kind on one fold, where rows are many, and on the others only if it is better there."""
+    if trial.tried == 1 or trial.sample.n_samples <= tuning.FEW_ROWS:
+        return search(trial, before)
+    few = trial.with_folds(1)
+    found = search(few, before.on(few))
+    tried = replace(before, table=before.table + found.table[len(before.table) :])
+    if found.matrix is not None:
+        return _complete_matrix(trial, found.matrix, tried)
+    if found.features is None or found.features is before.features:
+        return replace(tried, gains=found.gains)
+    return tried.or_better(replace(complete(trial, found), table=[]), found.features.kind, trial)
 
 
 def choose(trial: Trial, features: Features, before: Choice) -> Choice:
@@ -197,50 +77,131 @@ def choose(trial: Trial, features: Features, before: Choice) -> Choice:
     before : Choice
         The best with other features: a little above its penalty is large enough to begin with.
     """
-    best, idle = Choice(), 0
+    now_doing(KINDS[features.kind], _DONE[features.kind])
     above = max(0, tuning.PENALTIES.index(before.penalty) - tuning.ABOVE) if before.weights else 0
-    at_least = tuning.AT_LEAST if above == 0 else tuning.ABOVE
-    relative = features.penalty(trial.sample.n_classes).astype(trial.log_proba.dtype)
-    start = before.weights if features.extend(before.features) else ()
-    models = _fold_models(trial, features, relative, start)
-    for i, penalty in enumerate(tuning.PENALTIES[above:]):
-        models.move([Ridge(relative, penalty)] * len(trial.folds), tuning.EFFORT)
-        candidate = _best_part(trial, models.held_out(), penalty)
-        table = best.table + candidate.table
-        improved = candidate.gain > best.gain + tuning.LEAST_GAIN
-        found = replace(candidate, features=features, weights=models.weights) if improved else best
-        best = replace(found, table=table)
-        idle = 0 if improved or i < at_least else idle + 1
-        if idle == tuning.PATIENCE:
-            break
-    return before.or_better(best)
+    models, penalties = _fold_models(trial, features, trial.folds[: trial.tried])
+    walk = _Walk(trial, features, models, penalties)
+    best = walk.down(above, tuning.AT_LEAST if above == 0 else tuning.ABOVE, tuning.PATIENCE // trial.stride)
+    return before.or_better(best, features.kind, trial)
 
 
-def path_to(trial: Trial, features: Features, last: float) -> Floats:
-    """The changes of held-out rows at a penalty, at the end of the path to it."""
-    relative = features.penalty(trial.sample.n_classes).astype(trial.log_proba.dtype)
-    models = _fold_models(trial, features, relative, ())
-    for penalty in tuning.PENALTIES[: tuning.PENALTIES.index(last) + 1]:
-        models.move([Ridge(relative, penalty)] * len(trial.folds), tuning.EFFORT)
+@dataclass(frozen=True, eq=False)
+class _Walk:
+    """Models that go from penalty to penalty; ``done`` are those that they have come by."""
+
+    trial: Trial
+    features: Features
+    models: FoldModels
+    penalties: Callable[[float], Sequence[Ridge]]
+    done: Sequence[float] = ()
+
+    def down(
+        self, start: int, at_least: int, patience: int, best: Choice | None = None, *, is_there: bool = False
+    ) -> Choice:
+        """Go down from a penalty, so far at least, until so many in a row do not get better; the best.
+
+        ``is_there`` where the models are those of the first penalty already, the last of those done.
+        """
+        idle, path, trail = 0, list(self.done), list[Sequence[Floats]]()
+        best = Choice() if best is None else best
+        for i in range(start, len(tuning.PENALTIES), self.trial.stride):
+            if i > start or not is_there:
+                self.models.move(self.penalties(tuning.PENALTIES[i]), tuning.EFFORT)
+                path.append(tuning.PENALTIES[i])
+            before, best = best, self.look(best, path)
+            improved = best.weights is not before.weights
+            if improved:
+                best = replace(best, trail=tuple(trail))
+            trail = [*trail, self.models.weights][-tuning.LOOK_BACK :]
+            idle = 0 if improved or i - start < at_least else idle + 1
+            if idle == patience:
+                break
+        return best
+
+    def look(self, best: Choice, path: Sequence[float]) -> Choice:
+        """The models as they are, at the end of a path, where they are better than the best."""
+        candidate = _best_part(self.trial, self.models.held_out(), path[-1])
+        table, nearest = best.table + candidate.table, _nearer(best.nearest, candidate.nearest)
+        if candidate.gain > best.gain + tuning.STEP_GAIN:
+            weights = self.models.weights
+            best = replace(candidate, features=self.features, path=tuple(path), weights=weights)
+        return replace(best, table=table, nearest=nearest)
+
+
+def path_to(trial: Trial, features: Features, path: Sequence[float]) -> Floats:
+    """The changes of held-out rows at the end of a path of penalties."""
+    models, penalties = _fold_models(trial, features, trial.folds[: trial.tried])
+    for penalty in path:
+        models.move(penalties(penalty), tuning.EFFORT)
     return models.held_out()
 
 
-def _fold_models(trial: Trial, features: Features, relative: Floats, start: Sequence[Floats]) -> FoldModels:
-    """Models of features on top of the baseline, with 0 for the weights that ``start`` does not have."""
-    n, k = trial.log_proba.shape
-    mass = trial.sample.mass.astype(relative.dtype)
-    problems = []
-    for seen in trial.seen:
-        x = features.of(seen.log_tempered() if features.source == "input" else seen.log_proba)
-        whole = slice(0, n)
-        problems.append(
-            SoftmaxRegression(_thinned(x, k), trial.sample.labels, mass, seen.log_proba, (whole,))
-        )
-    weights = [np.zeros_like(relative) for _ in trial.folds]
-    for weight, begin in zip(weights, start, strict=False):
-        weight[: begin.shape[0]] = begin
-    blocks = ClassBlocks(x, np.exp(trial.log_proba), mass, relative)
-    return FoldModels(problems, trial.folds, weights, blocks)
+def complete(trial: Trial, choice: Choice) -> Choice:
+    """The choice with models of all folds of a trial, the first of which it has already, mixed by their rows.
+
+    The last penalties of the path are looked at again, and it goes on where smaller ones are better for all folds.
+    """
+    done = len(choice.weights)
+    if done == trial.tried or choice.features is None:
+        return choice
+    models, penalties = _fold_models(trial, choice.features, trial.folds[: trial.tried])
+    walk, best = _Walk(trial, choice.features, models, penalties, choice.path), Choice()
+    for end in range(1, len(choice.path) + 1):
+        models.move(penalties(choice.path[end - 1]), tuning.EFFORT, done)
+        back = len(choice.path) - end
+        if 0 < back <= len(choice.trail):
+            models.weights = [*choice.trail[-back], *models.weights[done:]]
+            best = walk.look(best, choice.path[:end])
+    models.weights = [*choice.weights, *models.weights[done:]]
+    best = walk.down(tuning.PENALTIES.index(choice.penalty), 0, 1, best, is_there=True)
+    best = replace(best, table=choice.table + best.table, gains=choice.gains)
+    if choice.matrix is None or best.features is None:
+        return best
+    return _complete_matrix(trial, choice.matrix, best)
+
+
+def renew(trial: Trial, choice: Choice) -> Choice | None:
+    """The same model, fitted to the rows of a trial from the weights before; None where it is no longer safe."""
+    if choice.features is None:
+        return choice
+    models, penalties = _fold_models(trial, choice.features, trial.folds)
+    models.weights[:] = choice.weights
+    models.move(penalties(choice.penalty), tuning.EFFORT)
+    found = _Walk(trial, choice.features, models, penalties).look(Choice(), choice.path)
+    found = replace(found, table=choice.table, gains=choice.gains)
+    if found.scores is None:
+        return None
+    if choice.matrix is None:
+        return found
+    path = HeldOutPath(trial.sample, trial.folds, _matrix_prior(trial), tuning.MATRIX_EFFORT)
+    path.models.weights[:] = choice.matrix.maps
+    path.move(MatrixPenalty.tied(choice.matrix.penalty))
+    logits = path.logits(path.models.weights).astype(np.float32)
+    mixed = _mixed(trial, found, FoldMatrices(choice.matrix.penalty, path.models.weights, logits))
+    return None if mixed.scores is None else replace(mixed, table=choice.table)
+
+
+def _fold_models(
+    trial: Trial, features: Features, folds: Sequence[slice]
+) -> tuple[FoldModels, Callable[[float], Sequence[Ridge]]]:
+    """Models of features on top of the baseline, one without each of some folds; and their penalties."""
+    relative = features.penalty(trial.sample.n_classes).astype(trial.log_proba.dtype)
+    if trial.kept.get("features") != features or len(trial.seen) > 1:
+        made = [_problem(trial, features, seen) for seen in trial.seen]
+        mass, proba = trial.sample.mass, np.exp(trial.seen[-1].log_proba)
+        blocks = ClassBlocks(made[-1][1], proba, mass, relative)
+        trial.kept.update(features=features, problems=[problem for problem, _ in made], blocks=blocks)
+    problems, blocks = trial.kept["problems"], trial.kept["blocks"]
+    models = FoldModels(problems, folds, [np.zeros_like(relative) for _ in folds], blocks)
+    return models, lambda penalty: [Ridge(relative, penalty)] * len(folds)
+
+
+def _problem(trial: Trial, features: Features, seen: Seen) -> tuple[SoftmaxRegression, Floats]:
+    """The regression on features of all rows, and all of these."""
+    x = features.of(seen.log_tempered() if features.source == "input" else seen.log_proba)
+    mass, labels = trial.sample.mass.astype(x.dtype), trial.sample.labels
+    thin = _thinned(x, trial.sample.n_classes)
+    return SoftmaxRegression(thin, labels, mass, seen.log_proba, (slice(0, labels.size),)), x
 
 
 def _thinned(x: Floats, n_classes: int) -> Any:
@@ -263,40 +224,58 @@ def _best_part(trial: Trial, change: Floats, penalty: float) -> Choice:
         scores = trial.scores(change, *near)
         best.table.append((penalty, near[1], scores.log_loss, scores.brier, scores.accuracy))
         gain, _ = scores.relative_gain(trial.baseline)
+        best = replace(best, nearest=_nearer(best.nearest, (gain, scores)))
         if gain > best.gain and trial.is_safe(scores):
             best = replace(best, gain=gain, scale=near[0], mixing=near[1], scores=scores, part=part)
     return best
 
 
+def _nearer(*tried: tuple[float, Scores] | None) -> tuple[float, Scores] | None:
+    """The one that gains most, of those that there are; the first of equals."""
+    return max(filter(None, tried), key=lambda one: one[0], default=None)
+
+
 def mix_in_matrix(trial: Trial, choice: Choice) -> Choice:
     """The choice with matrix scaling added to its logits, as much as lowers the log loss on held-out rows."""
-    logits, points = cross_fit_matrix(trial.sample, trial.folds)
-    scale, mixing, added = trial.mix([choice.change, logits])
+    now_doing(KINDS["matrix"], _DONE["matrix"])
+    return choice.or_better(_mixed(trial, choice, _walk_matrix(trial)), "matrix", trial)
+
+
+def _mixed(trial: Trial, choice: Choice, matrix: FoldMatrices) -> Choice:
+    """The choice with fitted matrices mixed in, and a table of that alone; no choice where it is not safe."""
+    scale, mixing, added = trial.mix([choice.change, matrix.logits])
     mixing = min(mixing, 1.0)
-    total = np.float32(mixing) * choice.change + np.float32(added) * logits
+    total = np.float32(mixing) * choice.change + np.float32(added) * matrix.logits
     scores = trial.scores(total, scale, 1.0)
     table: list[tuple[float, ...]] = [
         (choice.penalty, mixing, scores.log_loss, scores.brier, scores.accuracy)
     ]
-    if min(mixing, added) <= 0.0 or not trial.is_safe(scores):
-        return choice.or_better(Choice(table=table))
     gain, _ = scores.relative_gain(trial.baseline)
-    weight = np.asarray(added * np.mean(points, axis=0, dtype=np.float64))
-    found = replace(choice, gain=gain, scores=scores, scale=scale, mixing=mixing, matrix=weight, table=table)
-    found = replace(found, part=1.0, matrix_logits=(logits,))
-    return choice.or_better(found)
+    if min(mixing, added) <= 0.0:
+        return Choice(table=table)
+    if not trial.is_safe(scores):
+        return Choice(table=table, nearest=(gain, scores))
+    found = replace(choice, gain=gain, scores=scores, scale=scale, mixing=mixing, part=1.0, table=table)
+    return replace(found, matrix=matrix, added=added, nearest=(gain, scores))
 
 
-def cross_fit_matrix(sample: Sample, folds: Sequence[slice]) -> tuple[Floats, Sequence[Floats]]:
-    """The logits of matrix scaling for each row, fitted on the other folds; and the folds' maps, the bias below."""
-    prior = PRIOR if sample.n_samples <= tuning.FEW_ROWS else 0.0
-    chosen = choose_penalty(sample, MatrixPenalty.tied, prior)
-    inverses = fold_inverses(sample, folds, prior)
-    starts = [
-        scaled_map(sample.n_classes, inverse) if chosen.start is None else chosen.start
-        for inverse in inverses
-    ]
-    models, penalty = fold_maps(sample, folds, starts), MatrixPenalty.tied(chosen.penalty)
-    total = total_weight(sample)
-    models.move([penalty.under(prior, inverse).per(total) for inverse in inverses], CHOICE_EFFORT)
-    return models.held_out().astype(np.float32), models.weights
+def _walk_matrix(trial: Trial) -> FoldMatrices:
+    """Matrix scaling with a penalty chosen on the held-out rows."""
+    path = HeldOutPath(trial.sample, trial.folds[: trial.tried], _matrix_prior(trial), tuning.MATRIX_EFFORT)
+    chosen = path.walk(MatrixPenalty.tied, tuning.MATRIX_STRIDE)
+    return FoldMatrices(chosen.penalty, chosen.maps, path.logits(chosen.maps).astype(np.float32))
+
+
+def _complete_matrix(trial: Trial, first: FoldMatrices, choice: Choice) -> Choice:
+    """The choice with matrix scaling mixed in, of which some first folds are fitted already."""
+    path = HeldOutPath(
+        trial.sample, trial.folds[len(first.maps) : trial.tried], _matrix_prior(trial), tuning.MATRIX_EFFORT
+    )
+    path.move(MatrixPenalty.tied(first.penalty))
+    logits = np.concatenate([first.logits, path.logits(path.models.weights).astype(np.float32)])
+    matrix = FoldMatrices(first.penalty, [*first.maps, *path.models.weights], logits)
+    return choice.or_better(_mixed(trial, choice, matrix), "matrix", trial)
+
+
+def _matrix_prior(trial: Trial) -> float:
+    return PRIOR if trial.sample.n_samples <= tuning.FEW_ROWS else 0.0

@@ -30,6 +30,10 @@ EFFORT = Effort(tolerance=1e-4, max_steps=12)
 # With a smaller part of the classes likely, sparse products are faster than dense ones.
 SPARSE = 0.15
 
+# Multiplications of a class's probability with those of all, over all rows, up to which every fold is held out while
+# models are chosen; with more, one is, and every so manieth penalty is tried.
+MUCH_WORK, STRIDE = 1 << 23, 2
+
 # The selection. From penalty to penalty the solutions differ enough to matter, and mixing fills the gaps.
 PENALTIES = tuple(0.1 * 0.25**j for j in range(12))
 # Besides the best mixing, parts of it: bolder models may win by luck, or cost accuracy.
@@ -38,8 +42,10 @@ PARTS = (1.0, 0.5, 0.25)
 AT_LEAST, PATIENCE = 4, 2
 # Where the best penalty for other features is known, it begins so many above.
 ABOVE = 2
-# A smaller penalty, or other features, must gain this much: smaller differences are the luck of the search.
-LEAST_GAIN = 0.002
+# Where one fold chose, so many penalties before its best are looked at again with the others.
+LOOK_BACK = 2
+# Other features, and a smaller penalty, must gain this much: smaller differences are the luck of the search.
+LEAST_GAIN, STEP_GAIN = 0.002, 0.0005
 # And other features so many standard errors: the best of a whole path is held against the best before.
 ERRORS = 2.0
 # A model must not lose more accuracy than this against the input, with half a standard error to spare.
@@ -50,14 +56,16 @@ HIDING = 1e-3
 MANY_ROWS, SMALL_PENALTY = 100, 1e-4
 # With more classes than this, matrix scaling is slow.
 MATRIX_CLASSES = 255
+# Every so manieth of its penalties is tried, with so much effort.
+MATRIX_STRIDE, MATRIX_EFFORT = 2, Effort(tolerance=1e-4, max_steps=20)
 
 # The pool, for few rows. Widths of the priors of vector scaling: log slope, a class's own, its shift; and the centre
 # and width of the log odds of its background. Log slopes to begin with.
 SLOPE, CLASS_SLOPE, SHIFT, ODDS, ODDS_WIDTH = 1.0, 0.3, 1.0, -5.0, 2.0
 SLOPES = (0.0, -1.5)
-# Rows that the prior of the shares counts for. In it, the kernel has half of the weight up to so many rows, and the
-# others' part falls in proportion beyond.
-PRIOR_ROWS, EVEN_ROWS = 3.0, 100.0
+# Rows that the prior of the shares counts for, and the weights of temperature and vector scaling in it up to so many
+# rows, which fall in proportion beyond; the rest is the kernel's.
+PRIOR_ROWS, TIMID_SHARES, EVEN_ROWS = 3.0, (0.08, 0.12), 100.0
 # One row has any class for its label, up to so many rows; fewer, with their square, beyond. How many probabilities it
 # is made of.
 SURPRISED_ROWS, SURPRISING = 100.0, 1 << 15
@@ -68,13 +76,18 @@ NEGLIGIBLE = 0.01
 # Parts of the pool that are tried, and the standard errors that are taken off its gain: more where the kernel's own
 # guard finds that the input is enough, and so much more up to EVEN_ROWS, falling beyond.
 PARTS_OF_POOL = (0.01, 0.018, 0.033, 0.06, 0.11, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-POOL_ERRORS, DOUBTFUL_ERRORS, EXTRA_ERRORS = 0.7, 1.2, 0.3
+POOL_ERRORS, DOUBTFUL_ERRORS, EXTRA_ERRORS = 0.5, 1.0, 0.2
 # With more rows than this the kernel decides alone, and its baseline is fitted once for all folds.
 FEW_ROWS = 2000
+
+# More rows: the model is fitted from the one before until there are so many times the rows of the last search.
+SEARCH_AGAIN = 1.5
 
 # Rows that are alike. Smaller probabilities are not told apart. Groups are joined up to so many rows: of near copies,
 # and of batches; there are so many groups a fold at least.
 LIKE_FLOOR, PAIRED_ROWS, LIKE_ROWS, LIKE_GROUPS = 1e-6, 1.5, 10.0, 5
+# With more multiplications than this, distances are taken along so many directions.
+MANY_DISTANCES, LIKE_DIRECTIONS = 1 << 30, 16
 # Rows are near copies where so much more loss, in standard errors and as a part of it, leaves so little of the gain.
 LIKE_ERRORS, LIKE_GAP, LIKE_LEFT = 1.5, 0.1, 0.3
 # There are so many groups for each row, at least, where each comes with one or two copies.

@@ -56,6 +56,7 @@ async function call(path, body, signal) {
 let sample;
 let found = [];
 const picked = new Set();
+let rank = 1; // of how many most likely classes, where none is picked
 let boxes = [];
 let items = [];
 
@@ -64,6 +65,7 @@ const isPicked = (classes) => classes.length === picked.size && classes.every((c
 
 function pick(classes, rows) {
   picked.clear();
+  rank = 1;
   for (const c of classes) picked.add(c);
   if (rows) document.querySelector(`input[name=rows][value=${rows}]`).checked = true;
   changed();
@@ -77,10 +79,12 @@ function changed() {
 
 function showPicked() {
   for (const button of document.querySelectorAll("button[data-classes]")) {
-    button.setAttribute("aria-pressed", String(isPicked(JSON.parse(button.dataset.classes))));
+    const same = Number(button.dataset.size) === picked.size && isPicked(JSON.parse(button.dataset.classes));
+    button.setAttribute("aria-pressed", String(same));
   }
   byId("matches").textContent = picked.size ? `${number(picked.size)} of ${number(items.length)}` : `${number(items.length)} classes`;
-  byId("lead").textContent = picked.size ? "You ask" : "Nothing is picked, so this is the question everybody asks";
+  for (const button of byId("ranks").querySelectorAll("button")) button.setAttribute("aria-pressed", String(Number(button.dataset.rank) === rank));
+  byId("lead").textContent = picked.size || rank > 1 ? "You ask" : "Nothing is picked, so this is the question everybody asks";
   byId("members").hidden = picked.size < 2;
   byId("members").querySelector("summary").textContent = `${number(picked.size)} classes count as yes`;
   byId("members").querySelector("p").textContent = Array.from(picked).sort((a, b) => a - b).map((c) => sample.classes[c]).join(", ");
@@ -106,7 +110,8 @@ async function ask() {
   asking.abort();
   asking = new AbortController();
   const { signal } = asking;
-  const body = { classes: Array.from(picked), rows: rowsAsked() };
+  const body = { classes: Array.from(picked), rows: rowsAsked(), top: rank };
+  if (byId("slice").value) body.slice = byId("slice").value;
   byId("series").setAttribute("aria-busy", "true");
   delete root.dataset.drawn;
   delete root.dataset.judged;
@@ -219,6 +224,7 @@ function listClasses() {
     const [item, label, box] = [make("li"), make("label"), make("input")];
     box.type = "checkbox";
     box.addEventListener("change", () => {
+      rank = 1;
       if (box.checked) picked.add(c);
       else picked.delete(c);
       changed();
@@ -236,6 +242,7 @@ function classButton(classes, rows) {
   const button = make("button");
   button.type = "button";
   button.dataset.classes = JSON.stringify(classes);
+  button.dataset.size = classes.length;
   button.addEventListener("click", () => pick(isPicked(classes) ? [] : classes, rows));
   return button;
 }
@@ -248,6 +255,91 @@ function listGroups() {
     button.title = group.name;
     item.append(button);
     byId("groups").append(item);
+  }
+}
+
+// --- What acting costs: it does not depend on what is picked.
+
+async function showCosts() {
+  byId("costs").hidden = sample.costs.length === 0;
+  for (const cost of sample.costs) {
+    const [card, about, chart, scroll, table] = ["article", "div", "div", "div", "table"].map((tag) => make(tag));
+    [card.className, about.className, chart.className, scroll.className] = ["card cost", "about", "chart", "scroll"];
+    about.append(make("h3", cost.name), ...cost.words.map((words) => make("p", words)), chart);
+    const head = table.createTHead().insertRow();
+    sample.action_columns.forEach((words, i) => {
+      const cell = make("th", sentence(words), i > 0 && i < 4 ? "n" : "");
+      cell.scope = "col";
+      head.append(cell);
+    });
+    const body = table.createTBody();
+    for (const row of cost.rows) body.insertRow().append(...row.map((words, i) => make("td", words, i > 0 && i < 4 ? "n" : "")));
+    scroll.tabIndex = 0;
+    scroll.setAttribute("role", "region");
+    scroll.setAttribute("aria-label", `Actions of ${cost.name}, table`);
+    scroll.append(table);
+    card.append(about, scroll);
+    byId("cost-cards").append(card);
+    await drawChart(chart, cost.chart);
+  }
+}
+
+// --- The tree of classes: a click on a node asks about the classes below it. What all rows show of it comes later.
+
+let treeItems = [];
+
+function listTree() {
+  byId("tree").hidden = sample.nodes.length === 0;
+  const parents = new Set(sample.nodes.map((node) => node.parent));
+  const lists = [];
+  treeItems = sample.nodes.map((node, i) => {
+    const [item, line, button] = [make("li"), make("div"), classButton(node.classes)];
+    button.append(make("span", node.name, "name"));
+    line.append(make("span", "○", "tag"), button, make("span", number(node.classes.length), "count"));
+    item.append(line);
+    if (parents.has(i)) {
+      const [details, summary] = [make("details"), make("summary")];
+      summary.setAttribute("aria-label", `Nodes below ${node.name}`);
+      lists[i] = make("ul");
+      details.append(summary, lists[i]);
+      item.append(details);
+    }
+    (node.parent < 0 ? byId("tree-nodes") : lists[node.parent]).append(item);
+    return { item, line };
+  });
+  byId("tree-matches").textContent = `${number(treeItems.length)} nodes`;
+  const tool = (name) => byId(`tree-${name}`);
+  treeOf(byId("tree-nodes"), { search: tool("search"), wrong: tool("wrong"), fold: tool("fold"), matches: tool("matches") });
+}
+
+async function markTree() {
+  if (treeItems.length === 0) return;
+  const { nodes } = await call("/api/nodes");
+  const signs = { worse: "✕", better: "✓", same: "○" };
+  nodes.forEach(({ mark, words }, i) => {
+    const { item, line } = treeItems[i];
+    item.classList.add(mark);
+    line.title = words;
+    line.firstChild.textContent = signs[mark];
+    line.firstChild.classList.add(mark);
+  });
+  root.dataset.marked = "yes";
+}
+
+function listRanks() {
+  byId("most-likely").hidden = sample.ranks.length === 0;
+  for (const m of sample.ranks) {
+    const [item, button] = [make("li"), make("button", `top ${m}`)];
+    button.type = "button";
+    button.dataset.rank = m;
+    button.addEventListener("click", () => {
+      const asked = rank === m ? 1 : m;
+      picked.clear();
+      rank = asked;
+      changed();
+    });
+    item.append(button);
+    byId("ranks").append(item);
   }
 }
 
@@ -275,18 +367,80 @@ const stateWords = {
 
 async function watchSearch() {
   try {
-    const { state, found: now } = await call("/api/worst");
+    const { state, found: now, chart } = await call("/api/worst");
     if (now.length !== found.length) {
       found = now;
       byId("worst").replaceChildren(...found.map(findingItem));
       showPicked();
+      byId("path").hidden = chart === null;
+      if (chart) await drawChart(byId("path").querySelector(".chart"), chart);
     }
     byId("searching").textContent = stateWords[state] || "";
     byId("searching").hidden = state === "done";
     if (state === "searching" || state === "waiting") setTimeout(watchSearch, 500);
+    else await markTree();
   } catch (error) {
     trouble(error.message);
   }
+}
+
+// --- Slices: rows to choose, and a table whose cells ask.
+
+function listSlices() {
+  byId("where").hidden = sample.slices.length === 0;
+  const all = make("option", "(all rows)");
+  all.value = "";
+  byId("slice").append(all, ...sample.slices.map((one) => {
+    const option = make("option", `${one.name} (${number(one.n_rows)} rows)`);
+    option.value = one.name;
+    return option;
+  }));
+  byId("slice").addEventListener("change", changed);
+  if (sample.heat) showHeat(sample.heat);
+}
+
+function classesOf(column) {
+  if (column.kind === "group") return sample.groups.find((group) => group.name === column.name).classes;
+  if (column.kind === "class") return [sample.classes.indexOf(column.name)];
+  return column.name === "confidence" ? [] : null;
+}
+
+function heatCell(cell, column, slice) {
+  const element = make("td", undefined, `cell ${cell.mark}`);
+  element.style.setProperty("--heat", `${cell.heat}%`);
+  element.title = cell.words;
+  const words = `${cell.error.toFixed(3).replace(/^0/, "")}${{ off: " ✕", right: " ✓", open: "" }[cell.mark]}`;
+  const classes = classesOf(column);
+  if (classes === null) {
+    element.textContent = words;
+    return element;
+  }
+  const button = make("button", words);
+  button.type = "button";
+  button.setAttribute("aria-label", `${column.name}, where ${slice}: ${words}`);
+  button.addEventListener("click", () => {
+    byId("slice").value = slice;
+    pick(classes, "all");
+    byId("answer").scrollIntoView();
+  });
+  element.append(button);
+  return element;
+}
+
+function showHeat(heat) {
+  byId("slices").hidden = false;
+  byId("heat-head").append(make("th", "Slice"), make("th", "Rows", "n"), ...heat.columns.map((column) => {
+    const head = make("th");
+    head.append(make("span", column.name));
+    return head;
+  }));
+  for (const head of byId("heat-head").children) head.scope = "col";
+  byId("heat").append(...heat.rows.map((one) => {
+    const [row, head] = [make("tr"), make("th", one.name)];
+    head.scope = "row";
+    row.append(head, make("td", number(one.n_rows), "n"), ...one.cells.map((cell, i) => heatCell(cell, heat.columns[i], one.name)));
+    return row;
+  }));
 }
 
 const shownClasses = () => items.flatMap((item, c) => (item.hidden ? [] : [c]));
@@ -317,10 +471,14 @@ async function begin() {
   all.textContent = `all ${number(sample.n_rows)} rows`;
   unseen.textContent = `the ${number(sample.n_unseen || 0)} rows no search has seen`;
   listClasses();
+  listRanks();
   listGroups();
+  listTree();
+  listSlices();
   byId("explorer").hidden = false;
   changed();
   watchSearch();
+  showCosts();
 }
 
 begin();

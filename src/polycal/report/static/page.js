@@ -37,3 +37,12 @@ const options = {
 function drawChart(element, spec) {
   return window.vegaEmbed(element, spec, options);
 }
+
+// All pictures of a page, one after the other, so that it can be read and scrolled meanwhile.
+async function drawAll() {
+  for (const { id, spec } of JSON.parse(document.getElementById("charts").textContent)) {
+    await drawChart(`#${id}`, spec);
+    await new Promise((resume) => setTimeout(resume));
+  }
+  root.dataset.drawn = "yes";
+}

@@ -1,16 +1,6 @@
 // The page works without scripts, except for pictures, sorting, searching and the theme button.
 "use strict";
 
-// --- Pictures, one after the other, so that the page can be read and scrolled meanwhile.
-
-async function drawAll() {
-  for (const { id, spec } of JSON.parse(document.getElementById("charts").textContent)) {
-    await drawChart(`#${id}`, spec);
-    await new Promise((resume) => setTimeout(resume));
-  }
-  root.dataset.drawn = "yes";
-}
-
 drawAll();
 
 // --- Tables: a click on a heading sorts, a second one turns the order round.
@@ -70,6 +60,14 @@ search.addEventListener("input", () => {
   const all = classRows.length.toLocaleString("en");
   matches.textContent = wanted ? `${shown.toLocaleString("en")} of ${all} classes` : `${all} classes`;
 });
+
+// --- The tree of classes, if there is one.
+
+const treeNodes = document.getElementById("tree-nodes");
+if (treeNodes) {
+  const tool = (name) => document.getElementById(`tree-${name}`);
+  treeOf(treeNodes, { search: tool("search"), wrong: tool("wrong"), fold: tool("fold"), matches: tool("matches") });
+}
 
 // --- On paper nothing is folded up.
 

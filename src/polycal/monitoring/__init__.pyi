@@ -1,0 +1,2 @@
+from .findings import Change as Change
+from .monitor import Monitor as Monitor
