@@ -69,7 +69,8 @@ def test_changed_files_of_later_roles_are_refused_or_harmless(tmp_path, role, ma
 @pytest.mark.parametrize("role", ROLES)
 def test_every_change_is_refused_or_harmless(role, tmp_path):
     save_anew(tmp_path)
-    assert try_changes(SAVED, role, 1.0) + try_changes(tmp_path, role, 1.0) > 5000
+    # Files of the first format are taken to the present one before anything is made of them.
+    assert try_changes(SAVED, role, 0.2) + try_changes(tmp_path, role, 1.0) > 3000
 
 
 def save_anew(folder):
