@@ -1,36 +1,58 @@
-"""What acting on predictions costs: ``python -m benchmarks.costs speed | coverage | sets [NAME ...] | summary FILE``.
+"""What acting on predictions costs: ``python -m benchmarks.costs speed | coverage | sets [NAME ...]``.
 
-``sets`` prints one line of JSON for each set of predictions. For each method and family of losses it has the cost of
-acting on the evaluation part, the standard error of what that saves against acting on the input, what swaps of actions
-still save there (at least 0, since nobody must swap), and the standard error of that. ``summary FILE`` counts them.
+``sets`` keeps a row for each set of predictions and method. For each family of losses it has the cost of acting on the
+evaluation part, what that saves against acting on the input, and what swaps of actions still save there, those found on
+the other half of the rows; each with its standard error. ``python -m benchmarks report`` makes a table of them.
 """
 
-import json
 import sys
+import tempfile
 from pathlib import Path
-from time import perf_counter, process_time
+from time import process_time
 
 import numpy as np
 
 import polycal as pc
 from benchmarks.data import prediction_sets
-from benchmarks.methods import BASELINE
+from benchmarks.judging import as_proba
+from benchmarks.methods import BASELINE, Method, own_version
+from benchmarks.peers.processes import DEFAULT_LIMITS
 from benchmarks.peers.recalibrators import RECALIBRATORS
+from benchmarks.recalibration import Trial, prepare
+from benchmarks.store import FOLDER, Store
 from benchmarks.timing import best_times
-from polycal.measures.costs import sample_cost
 from polycal.sample import Sample
 from polycal.states.costs import CostState
 from polycal.states.swaps import SavingState, SwapState
 
-OWN = (
-    pc.KernelCalibrator,
-    pc.TemperatureScaling,
-    pc.EnsembleTemperatureScaling,
-    pc.VectorScaling,
-    pc.IsotonicCalibrator,
+FILE, KEY = "costs.jsonl", ("set", "method")
+FAMILIES = ("abstain", "random", "ordinal")
+KERNEL, REPAIRED = "polycal KernelCalibrator", "polycal AuditedCalibrator(losses, start=KernelCalibrator)"
+# Seconds of processors that a fit of the kernel may take for a repair, which needs six.
+SLOW = 30.0
+REFERENCES = {"kernel": KERNEL, "repaired": REPAIRED}
+# Ours come first: others are compared with them.
+OWN = {
+    KERNEL: lambda _: pc.KernelCalibrator(),
+    REPAIRED: lambda made: pc.AuditedCalibrator(losses=made, start=pc.KernelCalibrator()),
+    "polycal AuditedCalibrator(losses)": lambda made: pc.AuditedCalibrator(losses=made),
+    "polycal TemperatureScaling": lambda _: pc.TemperatureScaling(),
+    "polycal VectorScaling": lambda _: pc.VectorScaling(),
+    "polycal IsotonicCalibrator": lambda _: pc.IsotonicCalibrator(),
+}
+# The strongest of the leaderboard, and those that most people have.
+PEERS = (
+    "probmetrics SMS",
+    "probmetrics SVS",
+    "probmetrics temperature",
+    "probmetrics isotonic",
+    "netcal temperature",
+    "netcal vector",
+    "netcal beta",
+    "scikit-learn temperature",
+    "scikit-learn sigmoid",
+    "scikit-learn isotonic",
 )
-# Those that need no environment of their own.
-PEERS = ("scikit-learn temperature", "scikit-learn sigmoid", "scikit-learn isotonic")
 
 
 def losses(k):
@@ -49,78 +71,91 @@ def losses(k):
     return {name: pc.make_loss(matrix, n_classes=k, name=name) for name, matrix in matrices.items()}
 
 
-def fits(split):
-    """What each method makes of the evaluation part, and how long it took."""
-    part = split.calibration
-    yield BASELINE, split.evaluation.proba, 0.0
-    for kind in OWN:
-        start = perf_counter()
-        made = kind().fit(part.proba, part.labels).predict_proba(split.evaluation.proba)
-        yield f"polycal {kind.__name__}", made, perf_counter() - start
-    for name in PEERS:
-        start = perf_counter()
-        made = RECALIBRATORS[name].fit(part.proba, part.labels)(split.evaluation.proba)
-        yield name, made / made.sum(axis=1, keepdims=True), perf_counter() - start
+def fits(split, made, limits):
+    """What each method makes of the evaluation part, and how long fitting and predicting took."""
+    part, fresh = split.calibration, split.evaluation
+    yield BASELINE, fresh.proba, 0.0
+    taken = {}
+    for name, make in OWN.items():
+        if name == REPAIRED and taken[KERNEL] > SLOW:
+            continue
+        start = process_time()
+        proba = make(made).fit(part.proba, part.labels).predict_proba(fresh.proba)
+        taken[name] = process_time() - start
+        yield name, proba, taken[name]
+    with tempfile.TemporaryDirectory() as folder:
+        *_, path = prepare(split, Path(folder, "split.npz"))
+        for name in PEERS:
+            entry = RECALIBRATORS[name]
+            with Trial(Method(name, name, entry.package, entry.environment)) as trial:
+                found = trial.run(path, limits)
+            if found["status"] != "ok":
+                print(f"{name}: {found['status']}: {found['error']}", flush=True)
+                continue
+            proba, _ = as_proba(found["output"], fresh.proba.shape)
+            yield name, proba, found["fit_seconds"] + found["predict_seconds"]
 
 
-def swap_regret(sample, loss, seed=0):
-    """What swaps found on one half save on the other, and the other way round: the mean of both, and its error."""
+def swap_savings(sample, loss, seed=0):
+    """What swaps save on each row, those that were found on the other half of the rows."""
     order = np.random.default_rng(seed).permutation(sample.n_samples)
-    halves = [sample.take(order[::2]), sample.take(order[1::2])]
-    saved, errors = [], []
+    halves = [order[::2], order[1::2]]
+    saved = np.empty(sample.n_samples)
     for searched, judging in (halves, halves[::-1]):
         state = SwapState(loss)
-        state.absorb(searched, np.arange(searched.n_samples))
-        judged = SavingState(loss, state.finish())
-        judged.absorb(judging, np.arange(judging.n_samples))
-        saved.append(float(judged._tally.mean))
-        errors.append(float(judged._tally.std_error))
-    return max(float(np.mean(saved)), 0.0), float(np.hypot(*errors)) / 2
+        state.absorb(sample.take(searched), searched)
+        actions, labels = loss.act(sample.proba[judging])[0], sample.labels[judging]
+        saved[judging] = loss.paid(actions, labels) - loss.paid(state.finish()[actions], labels)
+    return saved
 
 
-def one_set(prediction_set):
-    """Costs and swap regrets of all methods on one set."""
+def mean_and_error(values):
+    """The mean of rows, and its standard error."""
+    return float(values.mean()), float(values.std() / np.sqrt(values.size))
+
+
+def one_set(prediction_set, limits=DEFAULT_LIMITS):
+    """A row for each method: what acting on it costs and saves, and what swaps still save, beside the flagship's."""
     split = prediction_set.split()
     given, made = split.evaluation, losses(split.evaluation.n_classes)
-    paid = {family: loss.paid(loss.act(given.proba)[0], given.labels) for family, loss in made.items()}
-    rows = {}
-    for name, proba, seconds in fits(split):
+    paid, swaps = {}, {}
+    for name, proba, seconds in fits(split, made, limits):
         after = Sample(np.ascontiguousarray(proba), given.labels)
-        rows[name] = {"seconds": round(seconds, 2)}
+        row = {"set": prediction_set.name, "method": name, "k": given.n_classes, "n": given.n_samples}
+        row |= {"version": own_version(), "seconds": round(seconds, 2)}
         for family, loss in made.items():
-            saved = paid[family] - loss.paid(loss.act(after.proba)[0], after.labels)
-            error = float(saved.std() / np.sqrt(saved.size))
-            rows[name][family] = [sample_cost(after, loss), error, *swap_regret(after, loss)]
-    return {"set": prediction_set.name, "n": given.n_samples, "methods": rows}
-
-
-def summary(path):
-    """What the flagship's costs and regrets are beside those of the input and of peers, line by line and in all."""
-    dearer, larger, n_cases = [], [], 0
-    for line in Path(path).read_text().splitlines():
-        found = json.loads(line)
-        methods = found["methods"]
-        for family in ("abstain", "random", "ordinal"):
-            cost, error, regret, doubt = methods["polycal KernelCalibrator"][family]
-            given = methods[BASELINE][family][0]
-            peer = min(methods[name][family][2] for name in PEERS)
-            n_cases += 1
-            words = f"{found['set']}, {family}"
-            if cost > given + 1e-9:
-                dearer.append(f"{words}: {cost:.5f} for {given:.5f} (± {error:.5f})")
-            if regret > peer + 1e-9:
-                larger.append(f"{words}: {regret:.5f} for {peer:.5f} (± {doubt:.5f})")
-            print(
-                f"{words:<34} cost {cost / given:6.3f} of the input's, swap regret {regret:.5f}, peers' {peer:.5f}"
-            )
-    print(f"dearer than the input in {len(dearer)} of {n_cases}: {'; '.join(dearer)}")
-    print(f"larger swap regret than some peer's in {len(larger)} of {n_cases}: {'; '.join(larger)}")
+            paid[name, family] = loss.paid(loss.act(after.proba)[0], after.labels)
+            swaps[name, family] = swap_savings(after, loss)
+            columns = {
+                "cost": paid[name, family],
+                "saved": paid[BASELINE, family] - paid[name, family],
+                "regret": swaps[name, family],
+            }
+            # How much larger the regret of our own is; rows are the same, so that differences are paired.
+            columns |= {
+                f"{short} more": swaps[ours, family] - swaps[name, family]
+                for short, ours in REFERENCES.items()
+                if (ours, family) in swaps
+            }
+            for column, values in columns.items():
+                row[f"{family} {column}"], row[f"{family} {column} error"] = mean_and_error(values)
+        yield row
 
 
 def sets(names):
     """All sets, or some, smallest first."""
+    store = Store(FOLDER / FILE, KEY)
     for prediction_set in sorted(prediction_sets(names or None), key=lambda s: s.n_cells):
-        print(json.dumps(one_set(prediction_set)), flush=True)
+        for row in one_set(prediction_set):
+            store.add(row)
+            words = [
+                f"{family} {row[f'{family} cost']:.5f} {row[f'{family} regret']:.5f}" for family in FAMILIES
+            ]
+            print(
+                f"{row['set']:<24} {row['method']:<28} {row['seconds']:7.1f} s  {'  '.join(words)}",
+                flush=True,
+            )
+    store.compact()
 
 
 def speed(n=100_000, k=1000, n_actions=5):
@@ -186,6 +221,4 @@ def coverage(n_audits=1000, n=500, alpha=0.05):
 
 if __name__ == "__main__":
     command, *names = sys.argv[1:] or ["speed"]
-    {"speed": speed, "coverage": coverage, "summary": lambda: summary(*names)}.get(
-        command, lambda: sets(names)
-    )()
+    {"speed": speed, "coverage": coverage, "sets": lambda: sets(names)}[command]()

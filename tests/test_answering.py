@@ -107,7 +107,7 @@ def test_bad_input_is_refused():
     labels, proba, _ = drawn(50, 2)
     with pytest.raises(ValueError, match="not fitted"):
         pc.AnswerDepth(TREE).predict(proba)
-    with pytest.raises(ValueError, match="is no class"):
+    with pytest.raises(ValueError, match=r"'x' is no class; .* give class_names"):
         pc.AnswerDepth({"a": ["x"]}).fit(proba, labels)
     with pytest.raises(ValueError, match="classes"):
         pc.AnswerDepth(TREE).fit(proba, labels).predict(

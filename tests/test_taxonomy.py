@@ -68,6 +68,7 @@ def nested(depth):
         (["a/b", "a/b/c"], "a class must be a leaf"),
         (nested(100), "more than 64 deep"),
         ({"a": {"b": ["c"]}, "a/b": ["d"]}, "same path"),
+        ("tree.yaml", "read_taxonomy reads a file"),
     ],
 )
 def test_what_is_no_tree_is_refused(tree, message):
@@ -99,6 +100,24 @@ def test_files_that_are_no_tree(tmp_path, text, message):
 def test_leaves_must_be_the_classes(names, message):
     with pytest.raises(ValueError, match=message):
         pc.make_taxonomy(TREE).members(len(names), names)
+
+
+def test_without_names_the_leaves_are_numbers():
+    assert pc.make_taxonomy({"a": ["0"], "b": ["1"]}).classes(2, None).tolist() == [0, 1]
+    with pytest.raises(
+        ValueError, match=r"'cat' is no class; classes have no names here, .* give class_names"
+    ):
+        pc.make_taxonomy(TREE).classes(4, None)
+
+
+def test_a_column_of_classes_may_have_slashes_and_no_path(tmp_path):
+    (tmp_path / "tree.csv").write_text("class,path\nT-shirt/top,wear\nPolo/knit,wear/Polo/knit\nBag,\n")
+    assert pc.read_taxonomy(tmp_path / "tree.csv").paths == (
+        "wear",
+        "wear/T-shirt/top",
+        "wear/Polo/knit",
+        "Bag",
+    )
 
 
 def drawn(n=600, seed=0):

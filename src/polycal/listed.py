@@ -9,7 +9,7 @@ import numpy as np
 
 from polycal._typing import Bools, Float64s, Ints
 from polycal.features import joined_features
-from polycal.sample import Remainder, Sample, sums_at
+from polycal.sample import Remainder, Sample, TopSets, sums_at
 
 # The name of the class that stands for all classes which a row does not list.
 NOT_LISTED = "(not listed)"
@@ -201,28 +201,13 @@ class ListedSample(Sample):
         doubt: Bools = (self.rest > confidence) & can_be & self.hides
         return top, confidence, doubt
 
-    def top_set(self, m: int) -> tuple[Float64s, Bools]:
-        """The probability of the m most likely classes of each row, and whether one of them is true.
+    def top_set(self, m: int) -> TopSets:
+        """The m most likely classes of each row, as far as lists tell: exactly if they are long enough."""
+        from polycal._compiled.rows import top_sets_listed  # noqa: PLC0415 - imports numba
 
-        Lists of the most likely classes tell both if they are long enough.
-        """
-        short = (self.n_listed < min(m, self.n_classes)) & (self.rest > 0)
-        if short.any() or self.remainder in {"spread", "anywhere"}:
-            row = int(np.argmax(short))
-            raise ValueError(
-                f"y_proba[{row}] lists {self.n_listed[row]} classes with remainder={self.remainder!r}, so its {m} most "
-                "likely ones are not known; list as many of the most likely classes, and pass remainder='unknown'."
-            )
-        # By row, then from large to small, the first of equals first.
-        order = np.lexsort((self.indices, -self.values, self.rows))
-        chosen = np.arange(order.size) - self.indptr[self.rows[order]] < m
-        total = np.bincount(
-            self.rows[order][chosen], weights=self.values[order][chosen], minlength=self.n_samples
-        )
-        hits = np.zeros(self.n_samples, dtype=np.bool_)
-        entry = order[chosen]
-        hits[self.rows[entry][self.indices[entry] == self.labels[self.rows[entry]]]] = True
-        return np.minimum(total, 1.0), hits
+        lists = self.indptr, self.indices, self.values, self.labels, self.n_classes
+        anywhere = self.remainder == "anywhere"
+        return TopSets(*top_sets_listed(*lists, m, self.rest, self.most, self.hides, anywhere))
 
     def true_proba(self) -> Float64s:
         """The probability given to the true class; an equal share of the rest where it is not listed."""

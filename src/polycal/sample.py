@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,12 +147,12 @@ class Sample:
         top, confidence = top_classes(self.proba)
         return top, confidence
 
-    def top_set(self, m: int) -> tuple[Float64s, Bools]:
-        """The probability of the m most likely classes of each row (the first of equals), and whether one is true."""
+    def top_set(self, m: int) -> "TopSets":
+        """The m most likely classes of each row (the first of equals)."""
         from polycal._compiled.rows import top_sets  # noqa: PLC0415 - imports numba
 
         total, hits = top_sets(self.proba, self.labels, m)
-        return total, hits
+        return TopSets(total, total, hits)
 
     def true_proba(self) -> Floats:
         """The probability given to the true class."""
@@ -191,6 +191,16 @@ def _taken(proba: Floats, rows: Ints | Bools | slice) -> Floats:
     return proba.compress(places, axis=0) if places.dtype == np.bool_ else proba.take(places, axis=0)
 
 
+class TopSets(NamedTuple):
+    """The m most likely classes of rows: the least and the most that their sum can be, and whether one is true."""
+
+    low: Float64s
+    high: Float64s
+    hits: Bools
+    # Where lists do not tell whether one is, and `hits` says no.
+    unsure: Bools | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Question:
     """One yes/no question put to every row of a sample.
@@ -207,6 +217,8 @@ class Question:
         The question in words.
     low, high : ndarray of float64, shape (n_samples,), or None
         Where lists tell the probability of "yes" only to lie between these, with `predicted` in the middle.
+    unsure : ndarray of bool, shape (n_samples,), or None
+        Where lists do not tell the answer either, and `hits` says no.
     """
 
     predicted: Float64s
@@ -215,6 +227,7 @@ class Question:
     text: str
     low: Float64s | None = None
     high: Float64s | None = None
+    unsure: Bools | None = None
 
     @property
     def ranges(self) -> tuple[Float64s, Float64s]:
@@ -223,11 +236,18 @@ class Question:
             return self.predicted, self.predicted
         return self.low, self.high
 
-    def at_ends(self) -> "tuple[Question, ...]":
-        """The question with every prediction at the least and at the most that it can be; or itself, if known."""
-        if self.low is None or self.high is None:
-            return (self,)
-        return tuple(Question(end, self.hits, self.weight, self.text) for end in (self.low, self.high))
+    @property
+    def answers(self) -> Float64s:
+        """1 for "yes", 0 for "no", 1/2 where that is not known."""
+        answers = self.hits.astype(np.float64)
+        return answers if self.unsure is None else answers + self.unsure / 2.0
+
+    @property
+    def doubt(self) -> Float64s:
+        """How far each answer less its prediction may be from that of the middles."""
+        low, high = self.ranges
+        doubt: Float64s = (high - low) / 2.0
+        return doubt if self.unsure is None else doubt + self.unsure / 2.0
 
 
 def ask(sample: Sample, subset: Ints | None = None) -> Question:
@@ -263,8 +283,11 @@ def ask_top_set(sample: Sample, m: int) -> Question:
     """Is the label among the m most likely classes? One is the question of confidence."""
     if m == 1:
         return ask_confidence(sample)
-    total, hits = sample.top_set(m)
-    return Question(total, hits, sample.sample_weight, f"is it among the {m} most likely?")
+    low, high, hits, unsure = sample.top_set(m)
+    text = f"is it among the {m} most likely?"
+    if low is high or not ((low < high).any() or (unsure is not None and unsure.any())):
+        return Question(low, hits, sample.sample_weight, text)
+    return Question((low + high) / 2.0, hits, sample.sample_weight, text, low, high, unsure)
 
 
 def likely_classes(sample: Sample, most: int) -> Ints:

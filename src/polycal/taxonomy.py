@@ -106,9 +106,12 @@ class Taxonomy(Checked):
         leaves = [self.names[node] for node in self.leaves]
         foreign = next((leaf for leaf in leaves if leaf not in place), None)
         if foreign is not None:
-            raise ValueError(
-                f"taxonomy: the leaf {foreign!r:.60} is no class; drop it, or name it like its class."
-            )
+            fix = "drop it, or name it like its class"
+            if class_names is None:
+                fix = (
+                    f"classes have no names here, so that they are '0' to '{n_classes - 1}': give class_names"
+                )
+            raise ValueError(f"taxonomy: the leaf {foreign!r:.60} is no class; {fix}.")
         missing = next((name for name in names if name not in set(leaves)), None)
         if missing is not None:
             inner = " It is a node with others below: give it a leaf of its own." * (missing in self.names)

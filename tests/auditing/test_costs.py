@@ -70,6 +70,8 @@ def test_two_classes_and_few_rows():
     assert cost.saving is None
     assert cost.swaps == ()
     assert (cost.name, cost.paid.value) == ("loss", pytest.approx(1 / 3))
+    with pytest.raises(ValueError, match=r"^losses\['a'\] has no cost"):
+        pc.audit([0, 1], [[0.5, 0.5]] * 2, losses={"a": {0: 1}})
 
 
 def test_costs_are_plain_data_and_absent_unless_asked_for():

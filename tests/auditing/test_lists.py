@@ -14,7 +14,7 @@ from polycal.auditing import source
 from polycal.cli.app import app
 from polycal.io.lists import write_lists
 from polycal.measures.smooth import smooth_error
-from polycal.sample import ask_subset
+from polycal.sample import ask_subset, ask_top_set
 
 pytest.importorskip("pyarrow")
 
@@ -41,9 +41,9 @@ def completion(lists, rng):
     for i in range(lists.shape[0]):
         free = np.flatnonzero(full[i] == 0)
         share = rng.dirichlet(np.full(free.size, rng.choice([0.2, 1.0, 20.0]))) * sample.rest[i]
-        # What is above the most moves to the mean, which is below.
+        # What is above the most moves to the mean, which is below; of equals those that are listed come first.
         mean = sample.rest[i] / free.size
-        over = max(1.0, ((share - mean) / max(most[i] - mean, 1e-300)).max(initial=0.0))
+        over = max(1.0, ((share - mean) / max(most[i] - mean, 1e-300)).max(initial=0.0)) * (1 + 1e-9)
         full[i, free] = mean + (share - mean) / over
     return full
 
@@ -53,7 +53,7 @@ def numbers(audit):
     told = audit.to_dict()
     errors = [(e["notion"], e["value"]) for e in told["errors"]]
     findings = [(f["source"], f["estimate"], f["lower_bound"], f["p_value"]) for f in told["findings"]]
-    return told["scores"], errors, findings, told["classes"], told["groups"]
+    return told["scores"], errors, findings, told["classes"], told["ranks"], told["groups"]
 
 
 def flat(value):
@@ -76,6 +76,10 @@ def test_intervals_and_certificates_hold_for_every_completion(seed):
             error = smooth_error(ask_subset(sample, np.array([int(c) for c in question.classes])))
             high = question.smooth_error if question.smooth_error_high is None else question.smooth_error_high
             assert question.smooth_error - 1e-9 <= error <= high + 1e-9
+        for question in audit.ranks:
+            error = smooth_error(ask_top_set(sample, int(question.name.removeprefix("top "))))
+            high = question.smooth_error if question.smooth_error_high is None else question.smooth_error_high
+            assert question.smooth_error - 1e-9 <= error <= high + 1e-9
         scores = pc.brier_score(labels, full)
         assert audit.scores["brier_score"] - 1e-9 <= scores <= audit.scores["brier_score_high"] + 1e-9
         for finding in audit.findings:
@@ -89,10 +93,24 @@ def test_groups_that_lists_hide_have_no_test():
     labels, _, lists = made()
     hidden = pc.audit(labels, lists, groups=GROUPS)
     assert all(g.p_value is None and g.smooth_error < g.smooth_error_high for g in hidden.groups)
-    assert [picture.about for picture in hidden.pictures] == ["confidence"]
+    assert [picture.name for picture in hidden.pictures] == ["confidence", "top 2", "top 3"]
     assert any("leave out" in sentence for sentence in hidden.approximations)
     for text in (str(hidden), hidden.to_markdown(), hidden.to_html()):
         assert f"{hidden.groups[0].smooth_error:.4f} to {hidden.groups[0].smooth_error_high:.4f}" in text
+
+
+def test_ranks_are_exact_as_far_as_lists_go():
+    labels, proba, lists = made()
+    full, listed = pc.audit(labels, proba, notions=[]), pc.audit(labels, lists, notions=[])
+    known, other = listed.ranks[:2], listed.ranks[2]
+    assert [q.name for q in listed.ranks] == ["top 2", "top 3", "top 5"]
+    for one, same in zip(known, full.ranks, strict=False):
+        assert one.smooth_error_high is None
+        assert one.smooth_error == pytest.approx(same.smooth_error, abs=1e-9)
+    assert known[0].at_least > 0
+    assert other.smooth_error <= full.ranks[2].smooth_error <= other.smooth_error_high < 0.3
+    assert abs(other.frequency - full.ranks[2].frequency) < 0.1
+    assert other.at_least is None
 
 
 def test_complete_lists_give_the_audit_of_full_predictions():

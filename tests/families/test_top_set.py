@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from tests import reference
+from tests.reference_lists import completed, ragged, spread, truncated
+from tests.strategies import samples
 
 import polycal as pc
 from polycal._validation import check_sample
@@ -58,13 +60,66 @@ def test_the_witness_has_the_error_as_its_correlation():
 
 def test_lists_of_the_most_likely_classes_tell_it():
     labels, proba = drawn(2)
-    listed = np.where(proba >= np.sort(proba, axis=1)[:, [-3]], proba, 0.0)
-    expected = pc.calibration_error(labels, proba, pc.TopSet(3))
-    assert pc.calibration_error(labels, csr_array(listed), pc.TopSet(3)) == pytest.approx(expected, abs=1e-9)
-    with pytest.raises(
-        ValueError, match=r"y_proba\[0\] lists 3 classes .* so its 4 most likely ones are not known"
-    ):
-        pc.calibration_error(labels, csr_array(listed), pc.TopSet(4))
+    listed = truncated(proba, 3)
+    for m in (2, 3):
+        estimate = pc.estimate_error(labels, listed, pc.TopSet(m))
+        assert estimate.kind == "exact"
+        assert estimate.value == pytest.approx(pc.calibration_error(labels, proba, pc.TopSet(m)), abs=1e-9)
+    short = pc.estimate_error(labels, listed, pc.TopSet(4))
+    assert short.kind == "lower bound"
+    assert 0 <= short.value <= pc.calibration_error(labels, proba, pc.TopSet(4)) <= short.upper < 1
+
+
+@settings(deadline=None)
+@given(samples(min_classes=3), st.integers(0, 1000), st.integers(2, 5))
+def test_every_completion_of_lists_lies_in_the_interval(data, seed, m):
+    labels, proba, weight = data
+    rng = np.random.default_rng(seed)
+    lists = ragged(proba, rng)
+    for remainder, top in (("unknown", True), ("anywhere", False)):
+        sample = check_sample(labels, lists, remainder=remainder, sample_weight=weight)
+        question = ask_top_set(sample, m)
+        (low, high), sure = question.ranges, True if question.unsure is None else ~question.unsure
+        state = pc.QuestionState(top=m).update(labels, lists, weight, remainder=remainder).finish()
+        estimate = pc.TopSet(m).estimate(sample)
+        upper = estimate.value if estimate.upper is None else estimate.upper
+        full = completed(lists, rng, top=top)
+        # Of equals, those that are listed come first.
+        full[~np.isin(np.arange(full.size), entries(lists)).reshape(full.shape)] *= 1 - 1e-9
+        total, hits = reference.top_set(labels, full, m)
+        assert (low - 1e-7 <= total).all()
+        assert (total <= high + 1e-7).all()
+        assert (hits == question.hits)[sure].all()
+        exact = pc.calibration_error(labels, full, pc.TopSet(m), sample_weight=weight)
+        assert estimate.value - 1e-7 <= exact <= upper + 1e-7
+        assert state.low - 1e-7 <= exact <= state.high + 1e-7
+        assert state.frequency == pytest.approx(np.average(question.answers, weights=weight))
+        gains = estimate.witness.correlations(check_sample(labels, full, sample_weight=weight))
+        assert (estimate.witness.correlations(sample) <= gains + 1e-7).all()
+
+
+def entries(lists):
+    """The places of listed classes in the full rows."""
+    rows = np.repeat(np.arange(lists.shape[0]), np.diff(lists.indptr))
+    return rows * lists.shape[1] + lists.indices
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 6), st.booleans())
+def test_where_nothing_is_hidden_lists_are_full_predictions(seed, m, ties):
+    labels, proba = drawn(seed, n=12, ties=ties)
+    rng = np.random.default_rng(seed)
+    lists = ragged(proba, rng)
+    zeros = np.where(rng.random(proba.shape) < 0.4, 0.0, proba) + 1e-3 * np.eye(6)[proba.argmax(axis=1)]
+    zeros /= zeros.sum(axis=1, keepdims=True)
+    # In a shared rest, rounding decides between equals.
+    cases = [(csr_array(zeros), "unknown", zeros), (truncated(zeros, 6), "unknown", zeros)]
+    for given_lists, remainder, full in cases if ties else [*cases, (lists, "spread", spread(lists))]:
+        question = ask_top_set(check_sample(labels, given_lists, remainder=remainder), m)
+        total, hits = reference.top_set(labels, full, m)
+        assert question.low is None
+        np.testing.assert_allclose(question.predicted, total, atol=1e-12)
+        assert question.hits.tolist() == hits.tolist()
 
 
 def test_states_ask_it_of_chunks():

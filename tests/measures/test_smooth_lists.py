@@ -1,5 +1,7 @@
 """The smooth calibration error from lists: exact where nothing is unknown, else an interval that always holds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ import polycal as pc
 from polycal import sparse
 from polycal.measures.functions import LipschitzFunction, StepFunction
 from polycal.measures.smooth import least_gains
+from polycal.sample import Question
 
 
 @settings(max_examples=120, deadline=None)
@@ -97,12 +100,17 @@ def test_least_gains_are_the_minimum_over_the_interval(seed, n_knots):
     hits = rng.random(12) < 0.5
     grid = low + np.linspace(0, 1, 2001)[:, None] * (high - low)
     on_grid = ((hits - grid) * phi(grid)).min(axis=0)
-    least = least_gains(phi, hits, low, high)
+    question = Question((low + high) / 2, hits, None, "", low, high)
+    least = least_gains(phi, question)
     assert (least <= on_grid + 1e-12).all()
     np.testing.assert_allclose(least, on_grid, atol=2e-3)
     assert least[0] == pytest.approx((hits[0] - low[0]) * phi(low[0]), abs=1e-12)
     step = StepFunction(knots, rng.uniform(-1, 1, n_knots + 1))
-    assert (least_gains(step, hits, low, high) <= ((hits - grid) * step(grid)).min(axis=0) + 1e-12).all()
+    assert (least_gains(step, question) <= ((hits - grid) * step(grid)).min(axis=0) + 1e-12).all()
+    unsure = rng.random(12) < 0.5
+    either = np.minimum(least, least_gains(phi, replace(question, hits=~hits)))
+    both = least_gains(phi, replace(question, unsure=unsure))
+    np.testing.assert_array_equal(both, np.where(unsure, either, least))
 
 
 def test_the_interval_is_no_wider_than_it_was_without_the_least_listed_class():

@@ -116,3 +116,65 @@ def top_listed(indptr, indices, values, other):
         top[i] = best
         confidence[i] = min(high, 1.0)
     return top, confidence
+
+
+@compiled
+def top_sets_listed(indptr, indices, values, labels, n_classes, m, rest, most, hides, anywhere):
+    """`top_sets` of lists: the least and the most that the sum can be, the answer, and whether it is not known.
+
+    Classes that are not listed share the row's ``rest`` equally. Unless it ``hides``: then none of them has more than
+    the row's ``most``, and they come after all listed classes, or ``anywhere``.
+    """
+    n, m = indptr.size - 1, min(m, n_classes)
+    low, high = np.empty(n), np.empty(n)
+    hit, unsure = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+    best = np.empty(m)
+    for i in range(n):
+        y, n_others = labels[i], n_classes - (indptr[i + 1] - indptr[i])
+        other = rest[i] / max(n_others, 1)
+        own, is_listed, before = other, False, 0
+        for e in range(indptr[i], indptr[i + 1]):
+            before += indices[e] < y
+            if indices[e] == y:
+                own, is_listed = values[e], True
+        hidden = hides and rest[i] > 0 and n_others > 0
+        rank, found = 0, 0
+        for e in range(indptr[i], indptr[i + 1]):
+            rank += values[e] > own or (values[e] == own and indices[e] < y)
+            found = _insert(best, found, values[e])
+        for _ in range(0 if hidden else min(m, n_others)):
+            found = _insert(best, found, other)
+        total = 0.0
+        for j in range(found):
+            total += best[j]
+        low[i] = high[i] = total
+        if not hidden:
+            rank += n_others if other > own else (y - before if other == own else 0)
+            hit[i] = rank < m
+            continue
+        missing, last = m - found, best[m - 1]
+        low[i] = total + other * missing
+        if anywhere:
+            high[i] = total + rest[i] if missing > 0 else max(total, total - last + rest[i])
+        else:
+            high[i] = total + min(rest[i], missing * most[i])
+        if is_listed:
+            # As many others, all of them larger, would take its place.
+            unsure[i] = anywhere and 0 < m - rank <= n_others and (m - rank) * own <= rest[i]
+            hit[i] = rank < m and not unsure[i]
+        else:
+            unsure[i] = missing > 0 or (anywhere and last <= rest[i])
+    return np.minimum(low, 1.0), np.minimum(high, 1.0), hit, unsure
+
+
+@compiled
+def _insert(best, found, value):
+    """Put a value among the largest ones so far, from large to small; how many there are then."""
+    if found == best.size and value <= best[found - 1]:
+        return found
+    j = min(found, best.size - 1)
+    while j > 0 and best[j - 1] < value:
+        best[j] = best[j - 1]
+        j -= 1
+    best[j] = value
+    return min(found + 1, best.size)

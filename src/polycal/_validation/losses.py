@@ -31,8 +31,10 @@ def check_losses(losses: Any, n_classes: int, class_names: tuple[str, ...] | Non
     named = named_losses(losses)
     if len(named) > MOST_LOSSES:
         raise ValueError(f"losses holds {len(named):,} losses; at most {MOST_LOSSES} can be told apart.")
+    # One that is given by itself is told by no name.
+    words = {name: "losses" if loss is losses else f"losses[{name!r}]" for name, loss in named.items()}
     return {
-        check_text(name, "name of a loss"): check_loss(loss, n_classes, class_names, f"losses[{name!r}]")
+        check_text(name, "name of a loss"): check_loss(loss, n_classes, class_names, words[name])
         for name, loss in named.items()
     }
 

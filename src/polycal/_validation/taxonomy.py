@@ -1,6 +1,7 @@
 """Trees of classes at the gate: nested mappings, paths or parents become names and parents, parents first."""
 
 from collections.abc import Iterable, Mapping
+from os import PathLike
 from typing import Any
 
 from polycal._text import check_text
@@ -64,8 +65,9 @@ def taxonomy_nodes(tree: Any) -> tuple[tuple[str, ...], list[int]]:
         are_paths = all(isinstance(item, str) for item in tree)
         nodes.add_below(nested_paths([item.split("/") for item in tree]) if are_paths else tree, -1, 1)
     else:
+        hint = " read_taxonomy reads a file." if isinstance(tree, str | PathLike) else ""
         raise ValueError(
-            f"taxonomy must be a nested mapping that is not empty, {_EXAMPLE}; got {type(tree).__name__}."
+            f"taxonomy must be a nested mapping that is not empty, {_EXAMPLE}; got {type(tree).__name__}.{hint}"
         )
     _check_leaves(nodes)
     return tuple(nodes.names), nodes.parents

@@ -80,7 +80,7 @@ def _held(
     if weight == 0:
         return None
     whole = float(sample.n_samples if sample.sample_weight is None else sample.sample_weight.sum())
-    ranks = asked_ranks(part.n_classes, is_listed=part.is_listed)
+    ranks = asked_ranks(part.n_classes)
     tops = [measured(ask_top_set(part, m), name, []) for name, m in ranks.items()]
     sets = [
         measured(ask_subset(part, members), name, [part.name(int(c)) for c in members])

@@ -50,7 +50,7 @@ class QuestionError:
         group could have been shown.
     smooth_error_high : float or None
         The most that the error can be, where lists hide it. Such a group has no noise floor and no p-value, since what
-        would be redrawn is not known; `predicted` is then the middle of what it can be.
+        would be redrawn is not known; `predicted` and `frequency` are then the middles of what they can be.
 
     Examples
     --------

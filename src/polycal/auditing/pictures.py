@@ -1,6 +1,6 @@
 """What an audit draws: confidence, the worst questions found, every named group; thinned to a few hundred points."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +12,7 @@ from polycal._typing import Float64s, Ints
 from polycal.families.questions import SubsetWitness
 from polycal.measures.binned import ReliabilityCurve, binned_curve
 from polycal.measures.smooth import drawn_points, smooth_curve
-from polycal.sample import Question, Sample, ask_members, ask_subset
+from polycal.sample import Question, Sample, ask_members
 
 if TYPE_CHECKING:
     from polycal.auditing.parts import Finding
@@ -188,25 +188,25 @@ def named_pictures(
     series: Series, groups: Mapping[str, Ints], ranks: Mapping[str, int], level: float, n_jobs: int | None
 ) -> list[Picture]:
     """Confidence, other ranks and every group, on all rows: nobody searched for these questions."""
-    points = int(np.clip(_ALL_POINTS // (len(ranks) + len(groups)), _FEWEST_POINTS, MAX_POINTS))
+    asked = _known(series, [*ranks.items(), *groups.items()])
+    points = int(np.clip(_ALL_POINTS // len(asked), _FEWEST_POINTS, MAX_POINTS))
 
     def picture(question: tuple[str, Ints | int]) -> Picture:
         name, members = question
         about: About = "group" if not isinstance(members, int) else "confidence" if members == 1 else "rank"
         return _picture(about, name, members, series, level, points)
 
-    asked: list[tuple[str, Ints | int]] = [*ranks.items(), *_known(series, groups).items()]
     return map_threads(picture, asked, n_jobs)
 
 
-def _known(series: Series, sets: Mapping[str, Ints]) -> dict[str, Ints]:
-    """The sets of classes whose probability is known: what lists hide has no curve."""
+def _known(series: Series, questions: Iterable[tuple[str, Ints | int]]) -> list[tuple[str, Ints | int]]:
+    """The questions, by name, whose answers are known: what lists hide has no curve."""
     hidden = [sample for sample in series.values() if sample.hides]
-    return {
-        name: subset
-        for name, subset in sets.items()
-        if all(ask_subset(sample, subset).low is None for sample in hidden)
-    }
+    return [
+        (name, members)
+        for name, members in questions
+        if all(ask_members(sample, members).low is None for sample in hidden)
+    ]
 
 
 def found_pictures(judged: Series, findings: Sequence["Finding"], level: float) -> list[Picture]:
@@ -216,7 +216,7 @@ def found_pictures(judged: Series, findings: Sequence["Finding"], level: float) 
         witness = finding.witness
         if not isinstance(witness, SubsetWitness) or len(pictures) == _MOST_FOUND:
             continue
-        if not _known(judged, {"": witness.members}):
+        if not _known(judged, [("", witness.members)]):
             continue
         worst_range = finding.reading.low, finding.reading.high
         members = tuple(witness.members.tolist())

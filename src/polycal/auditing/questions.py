@@ -54,7 +54,7 @@ class NamedErrors(NamedTuple):
 
 def named_errors(sample: Sample, groups: Mapping[str, Ints], alpha: float = 0.05) -> NamedErrors:
     """Confidence, ranks, and every named group."""
-    ranks = asked_ranks(sample.n_classes, is_listed=sample.is_listed)
+    ranks = asked_ranks(sample.n_classes)
     tops = [measured(ask_top_set(sample, m), name, []) for name, m in ranks.items()]
     others = [
         measured(ask_subset(sample, members), name, [sample.name(int(c)) for c in members])
@@ -63,10 +63,9 @@ def named_errors(sample: Sample, groups: Mapping[str, Ints], alpha: float = 0.05
     return named_of([*tops, *others], len(ranks), alpha)
 
 
-def asked_ranks(n_classes: int, *, is_listed: bool) -> dict[str, int]:
+def asked_ranks(n_classes: int) -> dict[str, int]:
     """How many most likely classes each question about ranks is about, by name; confidence is the first."""
-    others = () if is_listed else (m for m in RANKS if m < n_classes)
-    return {CONFIDENCE: 1} | {rank_name(m): m for m in others}
+    return {rank_name(m): m for m in (1, *RANKS) if m == 1 or m < n_classes}
 
 
 def rank_name(m: int) -> str:
@@ -158,7 +157,7 @@ def measured(question: Question, name: str, classes: Sequence[str]) -> Measure:
         name=name,
         classes=tuple(classes),
         predicted=float(np.average(question.predicted, weights=question.weight)),
-        frequency=float(np.average(question.hits, weights=question.weight)),
+        frequency=float(np.average(question.answers, weights=question.weight)),
         smooth_error=error,
         smooth_error_high=None if interval is None else interval.high,
         chance=chance_spread(question),

@@ -32,7 +32,7 @@ _CHEAP = frozenset({"confidence", "top-label", "classwise", "canonical"})
 
 _HIDDEN = (
     "The lists leave out {rest:.3g} of the probability on average. What that hides is given as an interval, "
-    "certificates count each row with the least it can be worth, and sets of classes that are not wholly listed have "
+    "certificates count each row with the least it can be worth, and questions about classes that are not listed have "
     "no picture and no test."
 )
 _SOME_CLASSES = (
@@ -227,7 +227,7 @@ class HeldRows(Rows):
 
     def named_pictures(self, before: Rows | None) -> list[Picture]:
         """On all rows: nobody searched for these questions."""
-        ranks = asked_ranks(self.sample.n_classes, is_listed=self.sample.is_listed)
+        ranks = asked_ranks(self.sample.n_classes)
         level, n_jobs = 1 - self.plan.alpha, self.plan.n_jobs
         return named_pictures(self._series(before), self.plan.groups, ranks, level, n_jobs)
 

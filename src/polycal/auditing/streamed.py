@@ -249,7 +249,7 @@ class StreamedRows(Rows):
         )
 
     def _ranks(self) -> dict[str, int]:
-        return asked_ranks(self.source.n_classes, is_listed=self.source.is_listed)
+        return asked_ranks(self.source.n_classes)
 
     def _searched(self, sketch: Sample) -> list[Found]:
         """The witnesses: of kernels from all searched rows, of everything else from the sketch."""

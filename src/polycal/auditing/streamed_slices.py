@@ -38,7 +38,7 @@ def make_states(
     """What the sketch shows; states for slices that have names, and for those found."""
     asked, seed = plan.slices, plan.seed
     slices = asked.named_in(sketch)
-    ranks = asked_ranks(sketch.n_classes, is_listed=sketch.is_listed)
+    ranks = asked_ranks(sketch.n_classes)
     each = _CLASS_CELLS // max(len(slices) * sketch.n_classes, 1)
     cells = _CELLS, 1 << max(min(each, _CELLS).bit_length() - 1, _FEWEST_CELLS)
     alpha = asked.named_alpha(plan.extra_alpha)
@@ -59,7 +59,7 @@ def finish_states(
 ) -> Slices:
     """What the states of the last pass say; a learner is judged on random rows of the judging half."""
     sketch, drawn, asked = measured.sketch.finish(), measured.drawn.finish(), plan.slices
-    ranks = asked_ranks(sketch.n_classes, is_listed=sketch.is_listed)
+    ranks = asked_ranks(sketch.n_classes)
     names = [sketch.name(c) for c in range(sketch.n_classes)]
     alpha = asked.named_alpha(plan.extra_alpha)
     shown = finished_slices(passed.slices, plan.groups, ranks, plan.losses, alpha, make, names)

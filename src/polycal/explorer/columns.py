@@ -35,8 +35,8 @@ class Columns:
     @classmethod
     def of(cls, sample: Sample) -> "Columns":
         """Copy a sample's predictions."""
-        asked = asked_ranks(sample.n_classes, is_listed=False).values()
-        ranks = {m: sample.top_set(m) for m in asked if m > 1}
+        tops = {m: sample.top_set(m) for m in asked_ranks(sample.n_classes).values() if m > 1}
+        ranks = {m: (top.low, top.hits) for m, top in tops.items()}
         return cls(np.ascontiguousarray(sample.proba.T), *sample.top_class(), ranks)
 
     def subset_proba(self, subset: Ints) -> Float64s:

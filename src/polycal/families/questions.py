@@ -315,7 +315,7 @@ class SubsetWitness(Witness):
         hits = sample.subset_hits(self.members)
         if not sample.hides:
             return (hits - low) * self.phi(low)
-        return least_gains(self.phi, hits, low, high)
+        return least_gains(self.phi, Question(low, hits, None, "", low, high))
 
     def describe(self) -> str:
         """The question asked."""

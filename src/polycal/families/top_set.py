@@ -10,7 +10,7 @@ from polycal._validation import check_integer
 from polycal.families.notion import ErrorEstimate, Notion
 from polycal.families.witness import A_FUNCTION, Witness
 from polycal.measures.functions import ScalarFunction
-from polycal.measures.smooth import smooth_curve
+from polycal.measures.smooth import least_gains, smooth_interval
 from polycal.sample import Sample, ask_top_set
 from polycal.storage.rules import Whole
 
@@ -33,7 +33,8 @@ class TopSet(Notion):
     and :math:`T(v)` the m most likely classes (the first of equals). Estimator: plug-in, exact. Cost: O(nk) to find
     the classes, then O(n log n). Bias: upwards, of order :math:`n^{-1/2}`.
 
-    Of lists, the m most likely classes must be listed.
+    Lists of at least m of the most likely classes tell it exactly. Of shorter ones the value is the least that the
+    error can be: a label that is not listed may be among the m most likely, or not.
 
     Examples
     --------
@@ -52,10 +53,18 @@ class TopSet(Notion):
 
     def estimate(self, sample: Sample) -> ErrorEstimate:
         """Compute the error on a validated sample."""
-        curve = smooth_curve(ask_top_set(sample, self.m))
-        witness = TopSetWitness(self.m, curve.phi.simplified(), sample.n_classes, sample.class_names)
-        method = "exact supremum over 1-Lipschitz weights"
-        return ErrorEstimate(curve.value, "exact", self, method, 1, sample.n_samples, witness)
+        question = ask_top_set(sample, self.m)
+        interval, phi = smooth_interval(question)
+        return ErrorEstimate(
+            value=interval.low,
+            kind="exact" if question.low is None else "lower bound",
+            notion=self,
+            method="exact supremum over 1-Lipschitz weights",
+            n_steps=1,
+            n_samples=sample.n_samples,
+            witness=TopSetWitness(self.m, phi.simplified(), sample.n_classes, sample.class_names),
+            upper=None if question.low is None else interval.high,
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,9 +101,11 @@ class TopSetWitness(Witness):
         return out
 
     def correlations(self, sample: Sample) -> Float64s:
-        """``(1[y in T] - <1_T, v>) phi(<1_T, v>)``, without the ``(n, k)`` values."""
+        """``(1[y in T] - <1_T, v>) phi(<1_T, v>)``, of lists the least that it can be."""
         self._check_classes(sample)
         question = ask_top_set(sample, self.m)
+        if question.low is not None:
+            return least_gains(self.phi, question)
         return (question.hits - question.predicted) * self.phi(question.predicted)
 
     def describe(self) -> str:

@@ -292,9 +292,7 @@ def _read(fit: Question, judge: Question) -> Reading:
     inside = (judge.predicted > low) & (judge.predicted <= high)
     weight = np.ones(inside.size) if judge.weight is None else judge.weight
     mass = float(weight[inside].sum())
-    sums = np.stack([judge.predicted, judge.hits, (judge.ranges[1] - judge.ranges[0]) / 2.0]) @ (
-        weight * inside
-    )
+    sums = np.stack([judge.predicted, judge.answers, judge.doubt]) @ (weight * inside)
     predicted, observed, doubt = (
         (float(total) for total in sums / mass) if mass > 0 else (np.nan, np.nan, 0.0)
     )

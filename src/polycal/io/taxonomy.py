@@ -68,9 +68,11 @@ def _parse_table(path: Path, separator: str) -> Any:
 def _paths(lines: list[list[str]], header: list[str]) -> dict[str, Any]:
     paths = []
     for line in lines:
-        path = line[header.index("path")].split("/")
-        own = line[header.index("class")].strip() if "class" in header else path[-1]
-        paths.append(path if path[-1].strip() == own.strip() else [*path, own])
+        path = "/".join(part.strip() for part in line[header.index("path")].split("/"))
+        own = line[header.index("class")].strip() if "class" in header else path.rpartition("/")[2]
+        # The name of a class may have a slash itself, and a class may stand at the top.
+        above = path.removesuffix(own).removesuffix("/") if f"/{path}".endswith(f"/{own}") else path
+        paths.append([*(above.split("/") if above else ()), own])
     return nested_paths(paths)
 
 

@@ -243,23 +243,42 @@ def smooth_interval(question: Question) -> tuple[SmoothInterval, LipschitzFuncti
     mass = mass / mass.sum()
     ends = [smooth_curve(Question(end, hits, question.weight, "")) for end in (low, high)]
     phis = [curve.phi, *(end.phi for end in ends), _ALWAYS, _NEVER]
-    floors = [float(mass @ least_gains(phi, hits, low, high)) for phi in phis]
+    floors = [float(mass @ least_gains(phi, question)) for phi in phis]
     best = int(np.argmax(floors))
     references = [(curve.value, middle), (ends[0].value, low), (ends[1].value, high)]
-    ceilings = [value + float(mass @ largest_change(at, hits, low, high)) for value, at in references]
-    ceilings.append(float(mass @ np.maximum(np.abs(hits - low), np.abs(hits - high))))
-    interval = SmoothInterval(max(0.0, floors[best]), min(ceilings), curve.value, float(mass @ (high - low)))
+    unsure = np.zeros(hits.size, dtype=np.bool_) if question.unsure is None else question.unsure
+    changes = [largest_change(at, hits, low, high, unsure) for _, at in references]
+    ceilings = [value + float(mass @ change) for (value, _), change in zip(references, changes, strict=True)]
+    ceilings.append(float(mass @ largest_residual(hits, low, high, unsure)))
+    unknown = float(mass @ (high - low + unsure))
+    interval = SmoothInterval(max(0.0, floors[best]), min(ceilings), curve.value, unknown)
     return interval, phis[best]
 
 
-def largest_change(at: Floats, hits: Bools, low: Floats, high: Floats) -> Float64s:
-    """How much ``(y - u) phi(u)`` can differ from its value at a reference, whatever phi."""
-    change: Float64s = np.maximum(high - at, at - low) * (1.0 + np.abs(hits - at))
+def largest_change(at: Floats, hits: Bools, low: Floats, high: Floats, unsure: Bools) -> Float64s:
+    """How much ``(y - u) phi(u)`` can differ from its value at a reference, whatever phi; y too where it is unsure."""
+    change: Float64s = np.maximum(high - at, at - low) * (1.0 + np.abs(hits - at)) + unsure
     return change
 
 
-def least_gains(phi: ScalarFunction, hits: Bools, low: Float64s, high: Float64s) -> Float64s:
-    """``min (hit - u) phi(u)`` over u in [low, high], for each row.
+def largest_residual(hits: Bools, low: Floats, high: Floats, unsure: Bools) -> Float64s:
+    """The most that ``|y - u|`` can be, for each row."""
+    most: Float64s = np.maximum(np.where(hits | unsure, 1.0 - low, 0.0), np.where(hits, 0.0, high))
+    return most
+
+
+def least_gains(phi: ScalarFunction, question: Question) -> Float64s:
+    """``min (hit - u) phi(u)`` for each row over all that lists leave open: u in [low, high], and an unsure answer."""
+    (low, high), hits, unsure = question.ranges, question.hits, question.unsure
+    least = _least_gains(phi, hits, low, high)
+    if unsure is not None:
+        other = _least_gains(phi, ~hits[unsure], low[unsure], high[unsure])
+        least[unsure] = np.minimum(least[unsure], other)
+    return least
+
+
+def _least_gains(phi: ScalarFunction, hits: Bools, low: Float64s, high: Float64s) -> Float64s:
+    """With the answers known.
 
     Between two knots this is a quadratic: its least value is at an end or at the vertex. Of the pieces that lie
     wholly in an interval the least is looked up; the two at its ends are cut.

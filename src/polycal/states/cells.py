@@ -7,7 +7,13 @@ import numpy as np
 
 from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal.inference.question_bounds import Residuals
-from polycal.measures.smooth import SmoothCurve, largest_change, projected_curve, projected_error
+from polycal.measures.smooth import (
+    SmoothCurve,
+    largest_change,
+    largest_residual,
+    projected_curve,
+    projected_error,
+)
 from polycal.storage.rules import Array, expect
 from polycal.storage.saved import Saved
 
@@ -56,7 +62,8 @@ class QuestionSummary:
         The exact error lies between these. Of lists it is that of the full predictions, and `value`, `predicted` and
         `chance` are those of the middles of what each prediction can be.
     unknown : float
-        Of lists: the mean probability of which it is not known whether it belongs to the question's classes.
+        Of lists: the mean probability of which it is not known whether it belongs to the question's classes, and the
+        share of rows of which the answer is not known.
 
     Examples
     --------
@@ -121,11 +128,14 @@ class Doubt(Saved):
         """No rows."""
         return cls(np.zeros((6, n_questions)))
 
-    def add(self, low: Floats, high: Floats, hits: Bools, weight: Float64s) -> None:
-        """Take in (n, q) ranges of predictions and whether the answers were "yes"."""
-        change = largest_change((low + high) / 2.0, hits, low, high)
-        most = np.maximum(np.abs(hits - low), np.abs(hits - high))
-        parts = high - low, change, hits - high, low - hits, most, np.ones_like(low)
+    def add(
+        self, low: Floats, high: Floats, hits: Bools, weight: Float64s, unsure: Bools | None = None
+    ) -> None:
+        """Take in (n, q) ranges of predictions, whether the answers were "yes", and where that is not known."""
+        unsure = np.zeros_like(hits) if unsure is None else unsure
+        change = largest_change((low + high) / 2.0, hits, low, high, unsure)
+        most = largest_residual(hits, low, high, unsure)
+        parts = high - low, change, hits - high, low - (hits | unsure), most, np.ones_like(low)
         self.sums += np.stack([weight @ part for part in parts])
 
     def check_sums(self, n_questions: int, total_weight: float) -> None:
@@ -136,15 +146,18 @@ class Doubt(Saved):
 
     def applied(self, summary: QuestionSummary, question: int, total_weight: float) -> QuestionSummary:
         """The summary of a question's middles, with the interval that its error lies in."""
-        unknown, slack, more, less, most, counted = (float(x) for x in self.sums[:, question] / total_weight)
-        if unknown == 0.0:
+        width, slack, more, less, most, counted = (float(x) for x in self.sums[:, question] / total_weight)
+        if slack == 0.0:
             return summary
+        # An answer that is not known takes "no" for the least and "yes" for the most.
+        unsure = max(0.0, -(more + less) - width)
         if counted < 1.0 - 1e-9:
             more, less, most = 0.0, 0.0, 1.0
         slack += summary.bound
         low = max(0.0, more, less, summary.value - slack)
         high = max(low, min(most, summary.value + slack))
-        return replace(summary, low=low, high=high, unknown=unknown)
+        frequency = summary.frequency + unsure / 2.0
+        return replace(summary, low=low, high=high, unknown=width + unsure, frequency=frequency)
 
 
 def summary_of(

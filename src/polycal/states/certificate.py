@@ -217,8 +217,7 @@ class ReadingState(State):
         question = self._ask(sample)
         inside = (question.predicted > self.low) & (question.predicted <= self.high)
         w = weight * inside
-        low, high = question.ranges
-        self._sums += [w.sum(), w @ question.predicted, w @ question.hits, w @ (high - low) / 2.0]
+        self._sums += [w.sum(), w @ question.predicted, w @ question.answers, w @ question.doubt]
         self._text = question.text
 
     def _merge(self, other: "ReadingState") -> None:

@@ -153,7 +153,8 @@ class QuestionState(State):
             self._runs.add(np.stack([question.predicted, weight, weight * question.hits, weight**2]))
         if sample.is_listed:
             low, high = (end[:, None] for end in question.ranges)
-            self._doubt.add(low, high, question.hits[:, None], weight)
+            unsure = None if question.unsure is None else question.unsure[:, None]
+            self._doubt.add(low, high, question.hits[:, None], weight, unsure)
 
     def _merge(self, other: "QuestionState") -> None:
         self._doubt.sums += other._doubt.sums
