@@ -129,3 +129,25 @@ def test_a_tree_splits_where_the_residuals_differ():
     assert tree.feature.tolist() == [0]
     assert bool(tree.missing_left[0])
     assert tree.values[1, 1] > 0.1 > abs(tree.values[0, 1])
+
+
+@pytest.mark.parametrize("known", [np.random.default_rng(1).normal(size=2000), np.full(2000, 3.0)])
+def test_missing_values_alone_are_a_side_of_a_split(known):
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(2000) < 0.3, np.nan, known)
+    labels = (rng.random(2000) < np.where(np.isnan(x), 0.9, 0.5)).astype(np.int64)
+    rows = Rows(np.log(np.full((2000, 2), 0.5)), x[:, None], labels, np.ones(2000))
+    classes = np.array([0, 1])
+    binning = Binning.of(np.hstack([x[:, None], rows.log_proba]), np.zeros(3, dtype=bool))
+    booster = Booster(1, binning, classes, classes)
+    trees, shown = zip(*booster.boost(rows, rows, 3), strict=True)
+    step = booster.step((), list(trees), 2, 1)
+    np.testing.assert_allclose(step(np.hstack([np.full((2000, 2), 0.5), x[:, None]])), shown[-1])
+
+
+def test_cuts_are_half_way_between_values():
+    (cuts,) = Binning.of(np.repeat([1.0, 2.0, 4.0, np.nan], 50)[:, None], np.array([False])).edges
+    np.testing.assert_array_equal(cuts, [1.5, 3.0])
+    close = np.array([1.0, np.nextafter(1.0, 2.0)])
+    (cuts,) = Binning.of(np.repeat(close, 50)[:, None], np.array([False])).edges
+    np.testing.assert_array_equal(cuts, close[1:])
