@@ -1,8 +1,9 @@
 """Slices: is one ever shown that is not there, are planted ones found, and what does the search cost?
 
-``python -m benchmarks.slices null|planted|pair|cost [--runs N] [--columns N]``: one line of JSON with counts. What is
-counted is what a user is told: any finding in `Audit.slices`. ``marketing`` tells what is left to find in real
-predictions (of ``POLYCAL_DATA``) after `KernelCalibrator`, which sees no features.
+``python -m benchmarks.slices null|alike|planted|pair|cost [--runs N] [--columns N] [--classes N]``: one line of JSON
+with counts. What is counted is what a user is told: any finding in `Audit.slices`. Predictions of ``null`` are right,
+those of ``alike`` are too confident in all rows. ``marketing`` tells what is left to find in real predictions (of
+``POLYCAL_DATA``) after `KernelCalibrator`, which sees no features.
 """
 
 import argparse
@@ -47,11 +48,12 @@ def audited(sample, features):
     ).slices
 
 
-def null(seed, n_columns, n=2_000, n_classes=4):
-    """Labels that follow the predictions: every slice is false."""
+def null(seed, n_columns, n=2_000, n_classes=10, temperature=1.0):
+    """Labels that follow the predictions, or with one temperature for all rows: every slice is false."""
     rng = np.random.default_rng([seed, 1])
-    proba, _ = check_proba(2.0 * rng.standard_normal((n, n_classes)), from_logits=True)
-    sample = Sample(proba, draw_labels(proba, rng))
+    logits = 2.0 * rng.standard_normal((n, n_classes))
+    (truth, _), (proba, _) = (check_proba(z, from_logits=True) for z in (logits, logits / temperature))
+    sample = Sample(proba, draw_labels(truth, rng))
     found = audited(sample, random_columns(n, n_columns, rng))
     return {"any": bool(found), "bound": any(f.significant for f in found)}
 
@@ -100,7 +102,12 @@ def left_over():
             print(f"{len(names)} columns: {finding}")
 
 
-PARTS = {"null": null, "planted": planted, "pair": partial(planted, pair=True)}
+PARTS = {
+    "null": null,
+    "alike": partial(null, temperature=0.4),
+    "planted": planted,
+    "pair": partial(planted, pair=True),
+}
 
 
 def main(arguments=None):
@@ -110,6 +117,7 @@ def main(arguments=None):
     parser.add_argument("--runs", type=int, default=None)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--columns", type=int, default=None)
+    parser.add_argument("--classes", type=int, default=10, help="where no slice is planted")
     options = parser.parse_args(arguments)
     if options.part == "cost":
         print(json.dumps(cost(options.columns or 30)))
@@ -118,10 +126,11 @@ def main(arguments=None):
         left_over()
         return
     runs = options.runs or {"null": 300}.get(options.part, 100)
+    classes = {"n_classes": options.classes} if options.part in {"null", "alike"} else {}
     n_columns = options.columns or 20
     counts = {}
     for seed in range(options.first, options.first + runs):
-        made = PARTS[options.part](seed, n_columns)
+        made = PARTS[options.part](seed, n_columns, **classes)
         for name, is_so in made.items():
             counts[name] = counts.get(name, 0) + int(is_so)
         print(seed, counts, flush=True)

@@ -8,7 +8,17 @@ import pytest
 from tests import reference_slices as reference
 
 import polycal as pc
-from polycal.auditing.slicing import JudgedSlice, Prior, evidence, found_slices, slice_levels
+from polycal._validation import check_features
+from polycal.auditing.slicing import (
+    JudgedSlice,
+    Prior,
+    evidence,
+    find_slices,
+    found_slices,
+    judge_witness,
+    slice_levels,
+)
+from polycal.families.slices import column_importance
 from polycal.features import Features
 
 
@@ -41,6 +51,18 @@ def test_the_headline_is_the_planted_slice(audit):
 def test_a_learner_says_what_it_looks_at(audit):
     for finding in audit.slices:
         assert bool(finding.looks_at) == finding.is_learnt
+
+
+def test_where_all_rows_are_off_alike_there_is_no_slice():
+    data = pc.datasets.make_temperature(1500, 3, temperature=0.3, random_state=3)
+    noise = np.random.default_rng(3).integers(0, 6, (1500, 8))
+    sample = pc.Sample(data.proba, data.labels, features=check_features(noise, 1500))
+    halves = sample.take(slice(0, 750)), sample.take(slice(750, 1500))
+    found = find_slices(halves[0], 0, 1)
+    witness = found.learnt
+    assert judge_witness(witness, *halves, 0.01, 0).certificate.lower_bound > 0
+    assert not any(column_importance(witness, halves[1], 0).values())
+    assert found_slices(*halves, 0.01, 0.04, 0, 1) == ()
 
 
 def test_results_are_plain_data(audit):

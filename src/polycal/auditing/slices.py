@@ -117,8 +117,8 @@ class SliceFinding:
     elsewhere : Reading or None
         The same question outside the slice, for comparison.
     usual_error : float
-        The error of the same question outside the slice, on the rows that were searched: an estimate with two standard
-        errors on top, 0 if negative. A slice is told if it is shown to be worse than that.
+        What the error of the same question outside the slice is at most, at the level of the certificate; 0 if
+        negative. A slice is told if it is shown to be worse than that.
     e_value : float
         Evidence against the hypothesis that the error in the slice is at most the usual one.
     discovered : bool

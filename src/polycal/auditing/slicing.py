@@ -8,9 +8,7 @@ import numpy as np
 
 from polycal._typing import Float64s
 from polycal._validation import check_column_names, check_masks
-from polycal.auditing.shares import (
-    SLICE_FOUND_SHARE,
-)
+from polycal.auditing.shares import SLICE_FOUND_SHARE
 from polycal.auditing.slices import NamedSlice, SliceFinding, SliceReading, SliceRows
 from polycal.families.learner import LearnerWitness
 from polycal.families.slices import (
@@ -24,6 +22,7 @@ from polycal.families.slices import (
 )
 from polycal.families.witness import Witness
 from polycal.features import TRUTH
+from polycal.inference.betting import lower_bound, set_up
 from polycal.inference.certificate import (
     Certificate,
     Reading,
@@ -37,9 +36,6 @@ from polycal.sample import Sample
 # The headline is the slice with the shortest description whose bound is at least this share of the largest.
 _NEARLY = 0.8
 _LARGEST_STAKE = 0.9
-# Standard errors by which a slice must be worse than the other rows seem to be: where these are few, they may seem
-# better than they are.
-_MARGIN = 2.0
 # Rows times classes that the learner sees.
 _MOST_TAUGHT = 300_000
 # Columns of which the importance is told, and the share of the largest from which on they are named.
@@ -193,8 +189,10 @@ def found_slices(
         What all bounds together may fail with, and the level of e-BH.
     """
     found = find_slices(searched, seed, n_jobs)
-    judged = judge_slices(found, searched, judging, alpha, seed)
-    priors = [prior_of(witness, searched) for witness in found.witnesses]
+    levels = slice_levels(len(found.witnesses), alpha).tolist()
+    both = list(zip(found.witnesses, levels, strict=True))
+    judged = [judge_witness(witness, searched, judging, level, seed) for witness, level in both]
+    priors = [prior_of(witness, searched, judging, level, seed) for witness, level in both]
     return slice_findings(found, judged, priors, fdr, lambda learnt: column_importance(learnt, judging, seed))
 
 
@@ -203,18 +201,6 @@ def slice_levels(n_witnesses: int, alpha: float) -> Float64s:
     weight = 1.0 / np.arange(1, n_witnesses + 1)
     levels: Float64s = alpha * weight / weight.sum()
     return levels
-
-
-def judge_slices(
-    found: FoundSlices, searched: Sample, judging: Sample, alpha: float, seed: int
-) -> list[JudgedSlice | None]:
-    """Every witness on the rows that judge it, in the order of `FoundSlices.witnesses`; None if there is none."""
-    witnesses = found.witnesses
-    levels = slice_levels(len(witnesses), alpha).tolist()
-    return [
-        judge_witness(witness, searched, judging, level, seed)
-        for witness, level in zip(witnesses, levels, strict=True)
-    ]
 
 
 def judge_witness(
@@ -244,33 +230,33 @@ def judge_witness(
 
 
 class Prior(NamedTuple):
-    """What the searched rows say of a witness: numbers that are fixed before it is judged.
+    """What other rows than those of the slice that judge say of a witness.
 
     Attributes
     ----------
     spread : float
-        The mean square of its correlations over their bound.
+        The mean square of its correlations over their bound, on the rows that were searched.
     usual : float
-        Its correlation over its bound outside the slice, with a margin: what a slice must exceed to be told.
+        An upper bound for its correlation over its bound outside the slice, by rows that judge: the search looks for
+        rows whose others are less wrong, so that those it saw seem less wrong than they are.
     """
 
     spread: float
     usual: float
 
 
-def prior_of(witness: Witness, searched: Sample) -> Prior:
-    """What the searched rows say of a witness."""
+def prior_of(witness: Witness, searched: Sample, judging: Sample, level: float, seed: int) -> Prior:
+    """What the searched rows say of a witness, and those outside its slice that judge."""
     bound, inner = correlation_bound(witness), getattr(witness, "inner", witness)
     spread = float(np.mean((inner.correlations(witness.part(searched)) / bound) ** 2))
     if not isinstance(witness, SliceWitness):
         return Prior(spread, 0.0)
-    outside = searched.take(~slice_rows(witness.conditions, searched.features))
-    if not outside.n_samples:
-        return Prior(spread, 0.0)
-    mass, gains = outside.mass, inner.correlations(outside) / bound
-    mean = float(mass @ gains)
-    error = float(np.sqrt(mass**2 @ (gains - mean) ** 2))
-    return Prior(spread, max(mean + _MARGIN * error, 0.0))
+    outside = judging.take(~slice_rows(witness.conditions, judging.features))
+    if not outside.n_samples or not outside.mass.any():
+        return Prior(spread, 1.0)
+    gains = inner.correlations(outside) / bound
+    game = set_up(((1.0 - gains) / 2.0).clip(0.0, 1.0), outside.sample_weight, seed)
+    return Prior(spread, max(1.0 - 2.0 * lower_bound(game, level), 0.0))
 
 
 def evidence(one: JudgedSlice, prior: Prior, level: float) -> float:
@@ -304,11 +290,22 @@ def slice_findings(
     ]
     level = alpha / max(len(pairs), 1)
     e_values = [evidence(one, prior, level) for _, one, prior in pairs]
+    looks_at = [
+        _important(witness, importance) if _may_be_told(one, e, alpha) else {}
+        for (witness, one, _), e in zip(pairs, e_values, strict=True)
+    ]
+    # What a learner finds by predictions alone is about all rows, not about some that differ: no evidence of a slice.
+    is_slice = [
+        bool(found) or isinstance(witness, SliceWitness)
+        for (witness, _, _), found in zip(pairs, looks_at, strict=True)
+    ]
+    e_values = [e * is_so for e, is_so in zip(e_values, is_slice, strict=True)]
     shown = [
-        _finding(witness, one, prior, e, is_found, importance)
-        for (witness, one, prior), e, is_found in zip(
-            pairs, e_values, discoveries(e_values, alpha), strict=True
+        _finding(*pair, e, is_found, found)
+        for pair, e, is_found, found, is_so in zip(
+            pairs, e_values, discoveries(e_values, alpha), looks_at, is_slice, strict=True
         )
+        if is_so
     ]
     proven = sorted((f for f in shown if f.worse_by > 0 or f.discovered), key=lambda f: -f.worse_by)
     readable = [f for f in proven if not f.is_learnt]
@@ -321,21 +318,30 @@ def slice_findings(
     return (headline, *learnt, *(f for f in proven if f is not headline and not f.is_learnt))
 
 
+def _may_be_told(one: JudgedSlice, e: float, alpha: float) -> bool:
+    """Whether a bound or e-BH may show it."""
+    return one.certificate.lower_bound > 0 or e >= 1.0 / alpha
+
+
+def _important(witness: Witness, importance: Importance) -> dict[str, float]:
+    """The columns that matter most to what a learner found; none for other witnesses, or if none is seen to."""
+    if not isinstance(witness, LearnerWitness):
+        return {}
+    return dict([(name, loss) for name, loss in importance(witness).items() if loss > 0][:_MOST_IMPORTANT])
+
+
 def _finding(
-    witness: Witness, one: JudgedSlice, prior: Prior, e: float, found: bool, importance: Importance
+    witness: Witness, one: JudgedSlice, prior: Prior, e: float, found: bool, looks_at: Mapping[str, float]
 ) -> SliceFinding:
     conditions = witness.conditions if isinstance(witness, SliceWitness) else ()
     rows = SliceRows(conditions, one.certificate.n_samples, one.share)
-    looks_at: dict[str, float] = {}
     told = asdict(one.reading)
     if isinstance(witness, LearnerWitness):
-        if one.certificate.lower_bound > 0 or found:
-            looks_at = dict(list(importance(witness).items())[:_MOST_IMPORTANT])
         told |= {"question": "is the whole prediction right?", "predicted": np.nan, "observed": np.nan}
     # Columns that hardly matter are not named.
     least = _MATTERS * max(looks_at.values(), default=0.0)
-    named = [column for column, loss in looks_at.items() if loss >= least > 0]
-    where = f"by {', '.join([*named, 'the prediction'])}" if looks_at else str(rows)
+    named = [column for column, loss in looks_at.items() if loss >= least]
+    where = f"by {', '.join([*named, 'the prediction'])}" if named else str(rows)
     reading = SliceReading(
         **told,
         where=where,

@@ -69,7 +69,9 @@ def finish_states(
         else judge_witness(witness, sketch, drawn, level, plan.seed)
         for number, (witness, level) in enumerate(_with_levels(plan, found))
     ]
-    priors = [prior_of(witness, sketch) for witness in found.witnesses]
+    priors = [
+        prior_of(witness, sketch, drawn, level, plan.seed) for witness, level in _with_levels(plan, found)
+    ]
     findings = slice_findings(
         found, judged, priors, plan.slice_fdr, lambda learnt: column_importance(learnt, drawn, plan.seed)
     )

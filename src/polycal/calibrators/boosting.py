@@ -32,7 +32,8 @@ class Binning:
     Attributes
     ----------
     edges : tuple of ndarray
-        Of each input: where the second bin and those after it begin; of categories the value of each bin.
+        Of each input: where the second bin and those after it begin, half-way between values that rows have, so that
+        rounding moves no such row; of categories the value of each bin.
     coded : ndarray of bool
         Which inputs are categories.
     """
@@ -69,14 +70,19 @@ class Binning:
     def threshold(self, place: int, split: int) -> float:
         """The value that a split of codes stands for."""
         edges = self.edges[place]
-        return float(edges[min(split - 1, edges.size - 1)]) if edges.size else 0.0
+        # All bins on one side: the other has the missing values.
+        return float(edges[split - 1]) if split <= edges.size else np.inf
 
 
 def _cuts(x: Float64s) -> Float64s:
-    known = x[~np.isnan(x)]
+    known = np.sort(x[~np.isnan(x)])
     if known.size == 0:
-        return np.empty(0)
-    return np.unique(np.quantile(known, np.arange(1, _BINS) / _BINS, method="higher"))
+        return known
+    begins = np.searchsorted(known, np.quantile(known, np.arange(1, _BINS) / _BINS, method="higher"))
+    begins = np.unique(begins[begins > 0])
+    before, after = known[begins - 1], known[begins]
+    half = before / 2.0 + after / 2.0
+    return np.where(half > before, half, after)
 
 
 def _categories(x: Float64s) -> Float64s:

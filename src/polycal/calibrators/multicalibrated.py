@@ -1,12 +1,14 @@
 """Calibrated for rows that differ: the flagship calibrator first, then small trees of features and predictions."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from polycal._typing import Float64s, Ints, Path
 from polycal._validation import check_features, check_integer, check_sample, to_numpy
@@ -17,7 +19,7 @@ from polycal.calibrators.rows import FitRows, check_row_groups
 from polycal.families.learner import learnt_columns
 from polycal.features import Column, Features, read_columns
 from polycal.sample import Sample, split_rows
-from polycal.steps import Boosted, Program, run
+from polycal.steps import Boosted, Program, Softmax, run
 
 # Depths that are tried: single columns, pairs, and more; trees at most, after how many they are judged, and how often
 # in a row without a gain.
@@ -74,7 +76,7 @@ class MulticalibratedCalibrator(Calibrator):
     Cost: four fits of `KernelCalibrator` (two above 30,000 rows), and some hundreds of trees of O(n (d + k) k) each.
 
     Predictions need the features where trees are used. Files hold thresholds and values of complete trees as checked
-    arrays. Trees are not written as ONNX or torch; without them the map is that of `KernelCalibrator`, which is.
+    arrays. ONNX models take features as a second input (see `to_onnx`); torch modules are made only without trees.
 
     Examples
     --------
@@ -280,27 +282,68 @@ class MulticalibratedCalibrator(Calibrator):
         """Columns of the rows that the steps take."""
         return self.n_classes_ + (len(_columns(self.columns_)) if self.columns_ else 0)
 
+    def encode_features(self, features: Any) -> Float64s:
+        """Features as the ONNX model takes them: one float64 column for each of `feature_names_`.
+
+        Numbers stand for themselves, dates for seconds since 1970, truth values for 0 and 1, and categories for their
+        places in the list that ``columns_`` has of them; NaN where a value is missing or new.
+
+        Parameters
+        ----------
+        features : data frame, mapping, or array of shape (n_samples, n_features)
+            As for `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        if not self.columns_:
+            raise ValueError(
+                "the calibrator looks at no features: it has no trees, and its ONNX model no such input."
+            )
+        first = next(iter(features.values()), ()) if isinstance(features, Mapping) else features
+        n_rows = first.n_rows if isinstance(first, Features) else len(first)
+        return self._coded(features, n_rows)
+
     def to_onnx(self, path: Path, *, dtype: str = "float32") -> None:
-        """Write the map as an ONNX model if no trees are used; see `KernelCalibrator`.
+        """Write the map as an ONNX model; where trees are used, one with a second input.
 
         Parameters
         ----------
         path, dtype
-            As for `KernelCalibrator`.
+            As for `KernelCalibrator`. Where trees are used, the model has the inputs ``proba`` and ``features``, the
+            latter ``(batch, n_features)`` of float64 for both types, encoded as by `encode_features`. Its metadata
+            ``polycal.features`` are ``columns_``: names, kinds and categories of the columns, in order.
         """
-        self._refuse_trees("ONNX")
-        super().to_onnx(path, dtype=dtype)
+        from polycal.export.onnx import write_onnx  # noqa: PLC0415 - an extra
+
+        check_is_fitted(self)
+        write_onnx(
+            path,
+            self._full_program(),
+            self.n_classes_,
+            dtype,
+            gated=not self.from_logits,
+            n_features=len(self.feature_names_),
+            notes={"polycal.features": self.columns_} if self.columns_ else {},
+        )
+
+    def _full_program(self) -> Program:
+        if self.from_logits and self.used_ == "boosted":
+            return tuple(
+                replace(step, branches=((Softmax(), *step.branches[0]),))
+                if isinstance(step, Boosted)
+                else step
+                for step in self.steps_
+            )
+        return super()._full_program()
 
     def to_torch(self) -> Any:
         """The map as a ``torch.nn.Module`` if no trees are used; see `KernelCalibrator`."""
-        self._refuse_trees("torch")
+        if getattr(self, "used_", "") == "boosted":
+            raise TypeError("trees of features cannot be written as torch: use to_onnx, or save it.")
         return super().to_torch()
-
-    def _refuse_trees(self, what: str) -> None:
-        if any(isinstance(step, Boosted) for step in getattr(self, "steps_", ())):
-            raise TypeError(
-                f"trees of features cannot be written as {what}: save it, or export a KernelCalibrator, without trees."
-            )
 
 
 def _path(booster: Booster, rows: Rows, others: Rows, before: Float64s) -> Iterator[tuple[int, Float64s]]:

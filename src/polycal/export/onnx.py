@@ -1,8 +1,9 @@
 """Steps as an ONNX graph."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,10 @@ from polycal._validation import check_choice
 from polycal._version import __version__
 from polycal.sample import GRID, drift_allowed
 from polycal.steps import (
+    FLOOR,
+    LOWEST,
     Affine,
+    Boosted,
     Clip,
     Distances,
     Exp,
@@ -48,22 +52,36 @@ _OPSET, _IR_VERSION = 18, 9
 _DTYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
 
 
-def write_onnx(path: AnyPath, steps: Program, n_classes: int, dtype: str, *, gated: bool = False) -> None:
+def write_onnx(
+    path: AnyPath,
+    steps: Program,
+    n_classes: int,
+    dtype: str,
+    *,
+    gated: bool = False,
+    n_features: int = 0,
+    notes: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Write a model with input ``proba`` and output ``calibrated``, both ``(batch, n_classes)``.
 
-    A gated model takes probabilities, and renormalises those that the gate does.
+    A gated model takes probabilities, and renormalises those that the gate does. With features there is a second input,
+    ``features``, of float64 whatever the dtype: thresholds tell values apart that float32 does not.
     """
     outside = _DTYPES[check_choice(dtype, "dtype", list(_DTYPES))]
     graph = _Graph()
     inside = graph.add("Cast", "proba", to=TensorProto.DOUBLE)
     inside = _gate(graph, inside, n_classes, dtype) if gated else inside
-    graph.nodes.append(helper.make_node("Cast", [graph.apply(steps, inside)], ["calibrated"], to=outside))
     shape: list[str | int | None] = ["batch", n_classes]
+    inputs = [helper.make_tensor_value_info("proba", outside, shape)]
+    if n_features:
+        inputs.append(helper.make_tensor_value_info("features", TensorProto.DOUBLE, ["batch", n_features]))
+        inside = graph.add("Concat", inside, "features", axis=1)
+    graph.nodes.append(helper.make_node("Cast", [graph.apply(steps, inside)], ["calibrated"], to=outside))
     model = helper.make_model(
         helper.make_graph(
             graph.nodes,
             "calibrator",
-            [helper.make_tensor_value_info("proba", outside, shape)],
+            inputs,
             [helper.make_tensor_value_info("calibrated", outside, shape)],
             graph.constants,
         ),
@@ -72,28 +90,30 @@ def write_onnx(path: AnyPath, steps: Program, n_classes: int, dtype: str, *, gat
         producer_name="polycal",
         producer_version=__version__,
     )
+    helper.set_model_props(model, dict(notes))
     onnx.checker.check_model(model, full_check=True)
     with replacing(Path(path)) as file:
         file.write(model.SerializeToString())
 
 
 class _Graph:
-    """Nodes and constants, under names made on the way."""
+    """Nodes and constants, under names made on the way, which all start alike."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: str = "") -> None:
+        self.start = start
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
     def add(self, operator: str, *inputs: Any, **attributes: Any) -> str:
         """Append a node; inputs that are not names become constants. Returns the output's name."""
         names = [value if isinstance(value, str) else self.constant(np.asarray(value)) for value in inputs]
-        output = f"{operator.lower()}_{len(self.nodes)}"
+        output = f"{self.start}{operator.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, names, [output], **attributes))
         return output
 
     def constant(self, value: NDArray[Any]) -> str:
         """Store an array."""
-        name = f"constant_{len(self.constants)}"
+        name = f"{self.start}constant_{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
 
@@ -257,9 +277,67 @@ def _project(graph: _Graph, _: Project, rows: str) -> str:
     return graph.add("Max", graph.add("Sub", rows, shift), 0.0)
 
 
+def _boosted(graph: _Graph, step: Boosted, rows: str) -> str:
+    k, n_values = step.n_classes, step.values.shape[2]
+    proba = graph.apply(step.branches[0], graph.add("Slice", rows, [0], [k], [1]))
+    log_proba = graph.add("Log", graph.add("Max", proba, FLOOR))
+    stretched = graph.add("Max", log_proba, LOWEST)
+    features = graph.add("Slice", rows, [k], [k + step.n_features], [1])
+    seen = graph.add("Concat", features, graph.add("Gather", stretched, step.seen, axis=1), axis=1)
+    height = graph.add("Slice", graph.add("Shape", rows), [0], [1])
+    nothing = graph.add("Expand", 0.0, graph.add("Concat", height, [n_values], axis=0))
+    total = _tree_sums(graph, step, seen, nothing)
+    # What the trees add to each class, and how much they stretch.
+    shifts = np.zeros((n_values, k))
+    shifts[np.arange(n_values - 1), step.shifted] = 1.0
+    stretch = graph.add("Slice", total, [n_values - 1], [n_values], [1])
+    shifted = graph.add("Add", log_proba, graph.add("MatMul", total, shifts))
+    return graph.add("Softmax", graph.add("Add", shifted, graph.add("Mul", stretch, stretched)), axis=1)
+
+
+def _tree_sums(graph: _Graph, step: Boosted, seen: str, nothing: str) -> str:
+    """The values of the leaves that each row falls into, added up tree by tree, so that memory is that of one."""
+    n_nodes, none = step.feature.shape[1], step.feature < 0
+    # A node without a feature hands all its rows to the first child.
+    trees = {
+        "tree_feature": np.maximum(step.feature, 0),
+        "tree_threshold": np.where(none, np.inf, step.threshold),
+        "tree_equal": step.equal & ~none,
+        "tree_missing_left": step.missing_left | none,
+        "tree_values": step.values,
+    }
+    body = _Graph("tree_")
+    x = body.add("Gather", seen, "tree_feature", axis=1)
+    tests = [
+        body.add("And", body.add("Equal", x, "tree_threshold"), "tree_equal"),
+        body.add("And", body.add("Less", x, "tree_threshold"), body.add("Not", "tree_equal")),
+        body.add("And", body.add("IsNaN", x), "tree_missing_left"),
+    ]
+    # No comparison holds for NaN.
+    left = body.add("Or", body.add("Or", tests[0], tests[1]), tests[2])
+    node = body.add("Where", body.add("Slice", left, [0], [1], [1]), np.int64(1), np.int64(2))
+    for _ in range((n_nodes + 1).bit_length() - 2):
+        here = body.add("GatherElements", left, node, axis=1)
+        node = body.add("Add", body.add("Mul", node, [2]), body.add("Where", here, np.int64(1), np.int64(2)))
+    leaf = body.add("Squeeze", body.add("Sub", node, [n_nodes]), [1])
+    after = body.add("Add", "tree_total", body.add("Gather", "tree_values", leaf, axis=0))
+    kinds = {"b": TensorProto.BOOL, "i": TensorProto.INT64, "f": TensorProto.DOUBLE}
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["batch", step.values.shape[2]])
+        for name in ("tree_total", after)
+    ]
+    given = [
+        helper.make_tensor_value_info(name, kinds[part.dtype.kind], part.shape[1:])
+        for name, part in trees.items()
+    ]
+    inner = helper.make_graph(body.nodes, "tree", [ends[0], *given], [ends[1]], body.constants)
+    return graph.add("Scan", nothing, *trees.values(), body=inner, num_scan_inputs=len(trees))
+
+
 _WRITERS: dict[type[Step], Callable[[_Graph, Any, str], str]] = {
     Log: _log,
     Affine: _affine,
+    Boosted: _boosted,
     Linear: _linear,
     Sum: _sum,
     Product: _product,

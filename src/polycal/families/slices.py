@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Annotated, ClassVar
 
 import numpy as np
+from scipy.special import ndtri
 
 from polycal._typing import Bools, Float64s, Floats
 from polycal._validation import check_integer, check_seed
@@ -227,8 +228,8 @@ def column_importance(
 ) -> dict[str, float]:
     """What the correlation loses when a column is shuffled among these rows, largest first: permutation importance.
 
-    0 for losses within two standard errors. Random rows stand for all where these would be more than so many values of
-    estimators.
+    0 for losses that the best of so many columns would reach by chance in one case of 40. Random rows stand for all
+    where these would be more than so many values of estimators.
     """
     features = sample.features
     if features is None:
@@ -238,6 +239,7 @@ def column_importance(
     rows = rng.permutation(sample.n_samples)[:n_rows]
     part = sample.take(rows)
     whole = witness.correlations(part)
+    n_errors = -ndtri(0.025 / len(features.columns))
     loss: dict[str, float] = {}
     for place, name in enumerate(features.names):
         values = features.values[rows].copy()
@@ -245,5 +247,5 @@ def column_importance(
         shuffled = replace(part, features=Features(values, features.columns))
         lost = whole - witness.correlations(shuffled)
         mean = float(part.mass @ lost)
-        loss[name] = mean if mean > 2.0 * np.linalg.norm(part.mass * (lost - mean)) else 0.0
+        loss[name] = mean if mean > n_errors * np.linalg.norm(part.mass * (lost - mean)) else 0.0
     return dict(sorted(loss.items(), key=lambda item: -item[1]))

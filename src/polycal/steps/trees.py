@@ -47,7 +47,7 @@ class Boosted(Step):
     seen: Annotated[Ints, Array("int64", "n_seen", low=0, below="n_classes", rises=True)]
     shifted: Annotated[Ints, Array("int64", "n_shifted", low=0, below="n_classes", rises=True)]
     feature: Annotated[Ints, Array("int64", "n_trees n_nodes", low=-1)]
-    threshold: Annotated[Float64s, Array("float64", "n_trees n_nodes")]
+    threshold: Annotated[Float64s, Array("float64", "n_trees n_nodes", low=-np.inf, high=np.inf)]
     equal: Annotated[Bools, Array("bool", "n_trees n_nodes")]
     missing_left: Annotated[Bools, Array("bool", "n_trees n_nodes")]
     values: Annotated[Float64s, Array("float64", "n_trees n_nodes+1 n_values", low=-1e3, high=1e3)]
