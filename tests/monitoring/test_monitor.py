@@ -112,6 +112,7 @@ def test_many_alarms_begin_anew():
     assert monitor.alarm_row == monitor.alarm_rows[-1]
     assert all(np.diff(monitor.alarm_rows) > 5)
     assert monitor.evidence < 4
+    assert "one coin for each row since the last alarm" in monitor.to_html()
 
 
 def test_slices_are_watched():
