@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 import warnings
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -36,9 +37,14 @@ def drawn(law, rng):
     return (law.cumsum(axis=1) > rng.random((len(law), 1)) * law.sum(axis=1, keepdims=True)).argmax(axis=1)
 
 
+@cache
+def _example():
+    return pc.datasets.load_fashion("all")
+
+
 def real_rows(n_rows, n_classes, rng):
     """Predictions of the shipped example: in random order, for 2 classes those of a group; 100 are made of 10 by 10."""
-    sample = pc.datasets.load_fashion("all")
+    sample = _example()
     proba = sample.proba[rng.permutation(sample.n_samples)[:n_rows]].astype(np.float64)
     if n_classes == 2:
         inside = np.minimum(proba[:, _GROUP].sum(axis=1), 1.0)
@@ -144,8 +150,9 @@ def delay(store, runs, sets, rows):
             most = int(middle / 1.3) if name == "kernel" else rows
             short = [order[:most] for order in orders]
             found[name] = [single_delay(make, proba[rows], sample.labels[rows]) for rows in short]
+        size = {"classes": sample.n_classes, "runs": runs, "rows": rows}
         for name, delays in found.items():
-            row = {"runs": runs, "rows": rows, "median": quantile(delays, 0.5), "all": delays}
+            row = size | {"median": quantile(delays, 0.5), "all": delays}
             save(store, part="delay", case=data.name, method=name, **row)
 
 
@@ -221,9 +228,10 @@ def drift(store, runs, designs, peer_runs):
     """Delays after the change, of the monitor, and on some of the streams of peers set for the same false alarms."""
     settings = {}
     for design in designs:
-        streams = [drifting(design, seed) for seed in range(runs)]
-        found = {"polycal": [monitor_delay(p, y, pc.Monitor(ALPHA), 250) - 1 for p, y in streams]}
-        save_delays(store, design, found, CHANGE)
+        streams = [drifting(design, seed) for seed in range(max(runs, peer_runs))]
+        if runs:
+            found = [monitor_delay(p, y, pc.Monitor(ALPHA), 250) - 1 for p, y in streams[:runs]]
+            save_delays(store, design, {"polycal": found}, CHANGE)
         hidden = design == HIDDEN
         if hidden not in settings:
             calm = [drifting(design, 1000 + seed, changes=False) for seed in range(peer_runs)]
@@ -342,34 +350,87 @@ def cost(store, n_rows, n_classes=100):
 
 # --- The page.
 
+PAGE = Path(__file__).parents[1] / "docs" / "monitoring.md"
+_PEERS = ("PIT", "ADWIN", "hourly ECE", "DDM", "MAPIE")
+_CHANGES = {
+    "temperature 0.8": "labels follow temperature 0.8",
+    "two classes swapped": "two classes swapped on a tenth of rows",
+    "a group's rate doubled": "a group's rate doubled",
+    HIDDEN: "a hidden set of classes",
+}
 
-def _cell(row):
-    """Found how often, and the median delay; or false alarms of how many."""
-    if row is None or "false" in row:
-        return "" if row is None else row["false"]
-    middle = f": {row['median']:.0f}" if row["median"] else ""
-    return f"{row['found']} of {row['runs']}{middle}" + (f", {row['early']} early" if row["early"] else "")
+
+def _table(*rows):
+    """Cells as the lines of a table."""
+    head, *lines = ["| " + " | ".join(map(str, row)) + " |" for row in rows]
+    return [head, "|" + "---|" * len(rows[0]), *lines]
+
+
+def _delay_rows(store):
+    yield ("predictions", "classes", "orders", "monitor", *SINGLES)
+    for case in dict.fromkeys(row["case"] for row in store.rows if row["part"] == "delay"):
+        found = {name: store.find(part="delay", case=case, method=name) for name in ("monitor", *SINGLES)}
+        own = found["monitor"]
+        least = dict.fromkeys(found, own["rows"]) | {"kernel": (own["median"] or own["rows"]) / 1.3}
+        cells = [
+            f"{row['median']:,.0f}" if row["median"] else f"over {int(least[name]):,}"
+            for name, row in found.items()
+        ]
+        yield (case, own["classes"], own["runs"], *cells)
+
+
+def _drift_rows(store):
+    yield ("change at row 5,000", "monitor", "95 % within", *_PEERS)
+    for case, words in _CHANGES.items():
+        own = store.find(part="drift", case=case, method="polycal")
+        peers = [store.find(part="drift", case=case, method=name) for name in _PEERS]
+        yield (words, _found(own), f"{own['within_95']:,.0f}", *map(_found, peers))
+
+
+def _found(row):
+    """Found how often, and after how many rows in the median."""
+    middle = f": {row['median']:,.0f}" if row["median"] else ""
+    return f"{row['found']} of {row['runs']}{middle}"
+
+
+def _validity_rows(store):
+    classes = (2, 10, 100)
+    yield ("mode", "bettors that are fitted", *(f"{k} classes" for k in classes), "together")
+    rows = {row["case"]: row for row in store.rows if row["part"] == "validity"}
+    fitted = {"none": ", idle: vector, recent vector, kernel", "all": ""}
+    for mode in MODES:
+        for words, idle in fitted.items():
+            own = [rows.get(f"{mode}, k = {k}{idle}") for k in classes]
+            if any(own):
+                told = "" if "tolerance" in mode else words
+                yield (mode, told, *map(_false, own), _false(_together([row for row in own if row])))
+
+
+def _together(rows):
+    return {"case": rows[0]["case"]} | {
+        name: sum(row[name] for row in rows) for name in ("runs", "false", "alarms")
+    }
+
+
+def _false(row):
+    """How many streams raised an alarm; of many alarms, the rows from one to the next."""
+    if row is None:
+        return ""
+    if row["case"].startswith("many"):
+        return f"{row['runs']:,}: one in {row['runs'] * N_ROWS / max(row['alarms'], 1):,.0f} rows"
+    return f"{row['false']} of {row['runs']:,}"
 
 
 def page(store):
-    """Print the tables of docs/monitoring.md."""
-    cases = {
-        part: dict.fromkeys(r["case"] for r in store.rows if r["part"] == part) for part in ("delay", "drift")
-    }
-    print("| predictions | monitor |", " | ".join(SINGLES), "|\n|---|---|---|---|---|")
-    for case in cases["delay"]:
-        found = {name: store.find(part="delay", case=case, method=name) for name in ("monitor", *SINGLES)}
-        least = found["monitor"]["median"] and f"over {found['monitor']['median'] / 1.3:.0f}"
-        cells = [f"{row['median']:.0f}" if row["median"] else least or "never" for row in found.values()]
-        print(f"| {case} |", " | ".join(cells), "|")
-    methods = ("polycal", "PIT", "ADWIN", "hourly ECE", "DDM", "MAPIE", "safe Hosmer-Lemeshow")
-    print("\n| change |", " | ".join(methods), "|\n|---" + "|---" * len(methods) + "|")
-    for case in cases["drift"]:
-        rows = [store.find(part="drift", case=case, method=name) for name in methods]
-        print(f"| {case} |", " | ".join(map(_cell, rows)), "|")
-    print("\n| mode | streams | rows | with a false alarm | alarms |\n|---|---|---|---|---|")
-    for row in (row for row in store.rows if row["part"] == "validity"):
-        print(f"| {row['case']} | {row['runs']} | {row['rows']} | {row['false']} | {row['alarms']} |")
+    """Write the tables of docs/monitoring.md anew, each in the place of the one with the same first cells."""
+    lines = PAGE.read_text().splitlines()
+    for rows in (_delay_rows(store), _drift_rows(store), _validity_rows(store)):
+        table = _table(*rows)
+        begins = "|".join(table[0].split("|")[:3])
+        start = next(i for i, line in enumerate(lines) if line.startswith(begins))
+        stop = next(i for i in range(start, len(lines)) if not lines[i].startswith("|"))
+        lines[start:stop] = table
+    PAGE.write_text("\n".join(lines) + "\n")
 
 
 def save(store, **row):

@@ -63,7 +63,10 @@ def test_a_bad_file_leaves_what_was_before(run, days, tmp_path):  # noqa: F811
     (tmp_path / "bad.csv").write_text("cat,dog,bus,car,label\n.25,.25,.25,.25,cat\n.9,.9,0,0,dog\n")
     done = run("monitor", "s.polycal", "day0.npz", "bad.csv", "day1.npz", cwd=tmp_path)
     assert done.returncode == 2
-    assert "bad.csv" in done.stderr
+    assert done.stderr.startswith("polycal: bad.csv: y_proba[1] does not sum to 1")
+    (tmp_path / "three.csv").write_text("cat,dog,bus,label\n.25,.25,.5,cat\n")
+    done = run("monitor", "s.polycal", "three.csv", cwd=tmp_path)
+    assert done.stderr.startswith("polycal: three.csv: y_proba has 3 classes but the monitor watches 4")
     assert pc.load(tmp_path / "s.polycal").n_rows == 60
     assert run("monitor", "s.polycal", "day1.npz", "-q", cwd=tmp_path).returncode in {0, 1}
     assert pc.load(tmp_path / "s.polycal").n_rows == 120
@@ -157,7 +160,7 @@ def test_pages_and_numbers(run, tmp_path):  # noqa: F811
         cwd=tmp_path,
     )
     assert done.returncode == 1
-    assert "1 files counted" in done.stdout
+    assert "Files counted: 1, known already: 0." in done.stdout
     page = (tmp_path / "m.html").read_text()
     assert "The probabilities are not right" in page
     assert "<b>" not in page.replace("<body>", "").replace("<button", "")
@@ -190,11 +193,16 @@ def test_values_of_columns_are_slices(run, tmp_path):  # noqa: F811
 def test_a_folder_is_followed_until_there_is_an_alarm(run, tmp_path):  # noqa: F811
     folder = tmp_path / "days"
     folder.mkdir()
-    write(folder / "a.npz", seed=50, sharpness=1.0)
 
     def later():
+        # A folder without files, and one that loses them, is waited for.
+        time.sleep(0.1)
+        write(tmp_path / "a.npz", seed=50, sharpness=1.0)
+        (tmp_path / "a.npz").rename(folder / "a.npz")
         while not (tmp_path / "s.polycal").exists():
             time.sleep(0.02)
+        (folder / "a.npz").unlink()
+        time.sleep(0.2)
         (folder / "bad.csv").write_text("nothing")
         write(tmp_path / "b.npz", seed=51, n=500, sharpness=0.1)
         (tmp_path / "b.npz").rename(folder / "b.npz")
@@ -206,7 +214,8 @@ def test_a_folder_is_followed_until_there_is_an_alarm(run, tmp_path):  # noqa: F
     )
     thread.join(60)
     assert done.returncode == 1
-    assert "bad.csv" in done.stderr
+    assert done.stderr.count("days: the folder has no file of predictions") == 1
+    assert done.stderr.count("bad.csv") == 1
     assert pc.load(tmp_path / "s.polycal").n_rows == 560
 
 

@@ -112,6 +112,7 @@ def test_many_alarms_begin_anew():
     assert monitor.alarm_row == monitor.alarm_rows[-1]
     assert all(np.diff(monitor.alarm_rows) > 5)
     assert monitor.evidence < 4
+    assert "one coin for each row since the last alarm" in monitor.to_html()
 
 
 def test_slices_are_watched():
@@ -155,6 +156,34 @@ def test_labels_that_do_not_come_are_left_out():
     named = [None if i % 5 == 0 else NAMES[c] for i, c in enumerate(y)]
     assert pc.Monitor(class_names=NAMES).update(named, p).evidence == monitor.evidence
     assert pc.Monitor().update([None, None], p[:2]).n_unlabelled == 2
+
+
+@pytest.mark.parametrize("gap", [None, float("nan"), "NA", "NaT", ""])
+def test_frames_keep_their_names_where_labels_are_missing(gap):
+    import pandas as pd  # noqa: PLC0415 - a slow import
+
+    frame = pd.DataFrame({"cat": [0.5, 0.2, 0.7], "dog": [0.5, 0.8, 0.3]})
+    labels = pd.Series(["cat", getattr(pd, str(gap), gap), "dog"], dtype=object)
+    columns = {"side": pd.Series(["left", "left", getattr(pd, str(gap), gap)], dtype=object)}
+    monitor = pc.Monitor(tolerance=0.1).update(labels, frame, features=columns)
+    assert (monitor.n_rows, monitor.n_unlabelled, monitor.class_names) == (2, 1, ("cat", "dog"))
+    assert monitor._game[0].questions.slices == (("side", "left"), ("side", "missing"))
+
+
+@pytest.mark.parametrize("label", [0, None])
+def test_series_in_another_order_are_refused(label):
+    import pandas as pd  # noqa: PLC0415 - a slow import
+
+    frame = pd.DataFrame({"cat": [0.5, 0.2], "dog": [0.5, 0.8]}, index=[7, 8])
+    with pytest.raises(ValueError, match="y_true has the same index as y_proba, in another order"):
+        pc.Monitor().update(pd.Series([1, label], index=[8, 7]), frame)
+    with pytest.raises(ValueError, match="features has the same index as y_proba, in another order"):
+        pc.Monitor().update([1, 0], frame, features=pd.DataFrame({"side": [1, 2]}, index=[8, 7]))
+
+
+def merged_with_itself():
+    monitor = pc.Monitor().update([0], [0.2])
+    monitor.merge(monitor)
 
 
 def test_zeros_that_happen_are_counted_and_bounded():
@@ -274,7 +303,15 @@ def test_since_is_where_the_change_was():
             r"features\['a'\] must have shape",
         ),
         (lambda: pc.Monitor().update([0], [[0.2, 0.8]], features=[1]), "features must be a data frame"),
+        (lambda: pc.Monitor().update(1, [0.2, 0.8]), r"one label per row, of shape \(n,\); got shape \(\)"),
+        (
+            lambda: pc.Monitor().update([0, None, 1], [0.2, 0.8]),
+            "y_true has 3 entries but y_proba has 2 rows",
+        ),
+        (lambda: pc.Monitor().update([None], 0.2), r"y_proba must have shape .* got shape \(\)"),
+        (lambda: pc.Monitor(reference=([[0.2, 0.8]], [1])), "metrics and audits take labels first"),
         (lambda: pc.Monitor().merge(3), "cannot be merged with a int"),
+        (merged_with_itself, "every row would count twice"),
         (lambda: pc.Monitor().merge(pc.Monitor(alarms="many")), "begins anew"),
         (lambda: pc.Monitor().merge(pc.Monitor(alpha=0.2).update([0], [0.2])), "other parameters"),
     ],

@@ -25,7 +25,7 @@ from polycal._validation.classes import (
 from polycal._validation.containers import column_names, like_frame, to_numpy
 from polycal._validation.features import check_column_names, check_features, check_masks
 from polycal._validation.losses import LossTable, check_loss, check_losses, named_losses
-from polycal._validation.monitored import check_columns, find_labelled
+from polycal._validation.monitored import find_labelled
 from polycal._validation.options import (
     CalibrationWarning,
     check_auditor,
@@ -60,7 +60,6 @@ __all__ = [
     "check_choice",
     "check_chunk",
     "check_column_names",
-    "check_columns",
     "check_distinct",
     "check_estimator",
     "check_examples",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from polycal._text import advice, check_text
 from polycal._typing import Ints
-from polycal._validation.containers import to_numpy
+from polycal._validation.containers import is_missing, to_numpy
 from polycal._validation.options import is_whole
 from polycal.sample import Sample
 
@@ -19,11 +19,7 @@ def check_labels(
     y_true: Any, n_classes: int, class_names: tuple[str, ...] | None, name: str = "y_true"
 ) -> Ints:
     """Validate labels: class indices, or class names when these are known."""
-    array = to_numpy(y_true, name)
-    if array.ndim != 1:
-        raise ValueError(
-            f"{name} must be one label per row, of shape (n,); got shape {array.shape}. {_label_fix(array, name)}"
-        )
+    array = label_array(y_true, name)
     if array.size == 0:
         raise ValueError(f"{name} is empty; at least one row is needed.")
     if array.dtype.kind in "biuf":
@@ -31,6 +27,16 @@ def check_labels(
     if array.dtype.kind in "OUST":
         return _named_labels(array, n_classes, class_names, name)
     raise TypeError(f"{name} must hold class indices or class names; got dtype {array.dtype}.")
+
+
+def label_array(y_true: Any, name: str = "y_true") -> NDArray[Any]:
+    """Labels of any kind as an array with one entry for each row."""
+    array = to_numpy(y_true, name)
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} must be one label per row, of shape (n,); got shape {array.shape}. {_label_fix(array, name)}"
+        )
+    return array
 
 
 def _integer_labels(array: NDArray[Any], n_classes: int, name: str) -> Ints:
@@ -68,7 +74,7 @@ def _named_labels(
     values = array.tolist()
     if all(isinstance(v, Integral) for v in values):
         return _integer_labels(np.asarray(values, dtype=np.int64), n_classes, name)
-    missing = [i for i, v in enumerate(values) if v is None or v != v]  # noqa: PLR0124 - NaN differs from itself
+    missing = [i for i, v in enumerate(values) if is_missing(v)]
     if missing:
         raise ValueError(f"{name}[{missing[0]}] is missing. Drop that row or give it a label.")
     if class_names is None:

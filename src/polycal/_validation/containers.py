@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polycal._typing import Floats
+from polycal._typing import Bools, Floats
 
 
 def to_numpy(data: Any, name: str) -> NDArray[Any]:
@@ -79,3 +79,23 @@ def like_frame(frame: Any, values: Floats, columns: Sequence[Any]) -> Any:
         made.index = frame.index
         made.columns = list(columns)
     return made
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, NaT, pandas' NA or empty text."""
+    if (
+        value is None
+        or (isinstance(value, str) and not value)
+        or type(value).__name__ in {"NAType", "NaTType"}
+    ):
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+
+
+def some_rows(data: Any, rows: Bools, name: str) -> Any:
+    """Rows of any container; a data frame stays one, with its names."""
+    if column_names(data) is None:
+        return to_numpy(data, name)[rows]
+    import narwhals as nw  # noqa: PLC0415 - NumPy users should not pay for it
+
+    return nw.from_native(data, eager_only=True).filter(rows.tolist()).to_native()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from polycal._text import check_text
 from polycal._typing import Bools, Float64s
-from polycal._validation.containers import column_names, to_numpy
+from polycal._validation.containers import column_names, is_missing, to_numpy
 from polycal.features import TRUTH, Column, Features, some_names
 
 # Seconds of a step of each of NumPy's units of time.
@@ -141,7 +141,7 @@ def _plain(data: Any, name: str) -> tuple[NDArray[Any], Bools]:
     if array.dtype.kind in "fmM":
         missing = missing | (np.isnat(array) if array.dtype.kind in "mM" else np.isnan(array))
     elif array.dtype == object:
-        missing = missing | np.array([_is_missing(value) for value in array], dtype=np.bool_)
+        missing = missing | np.array([is_missing(value) for value in array], dtype=np.bool_)
     elif array.dtype.kind == "U":
         missing = missing | (array == "")
     return array, missing
@@ -149,13 +149,13 @@ def _plain(data: Any, name: str) -> tuple[NDArray[Any], Bools]:
 
 def _typed(array: NDArray[Any]) -> NDArray[Any]:
     """Python objects of one kind as an array of that kind; others stay, to become text."""
-    known = [value for value in array if not _is_missing(value)]
+    known = [value for value in array if not is_missing(value)]
     if all(isinstance(value, str) for value in known):
         return _dates(array, known)
     if all(isinstance(value, bool | np.bool_) for value in known):
         return array
     try:
-        kept = [None if _is_missing(value) else value for value in array]
+        kept = [None if is_missing(value) else value for value in array]
         typed = (
             np.array(kept, dtype=np.float64)
             if _are_numbers(known)
@@ -171,7 +171,7 @@ def _dates(array: NDArray[Any], known: Sequence[str]) -> NDArray[Any]:
     if not known or not all(_DATE.match(text) for text in known):
         return array
     try:
-        kept = [np.datetime64("NaT") if _is_missing(text) else np.datetime64(text, "us") for text in array]
+        kept = [np.datetime64("NaT") if is_missing(text) else np.datetime64(text, "us") for text in array]
     except ValueError:
         return array
     return np.array(kept, dtype="datetime64[us]")
@@ -179,17 +179,6 @@ def _dates(array: NDArray[Any], known: Sequence[str]) -> NDArray[Any]:
 
 def _are_numbers(values: Sequence[Any]) -> bool:
     return all(hasattr(value, "__float__") and not isinstance(value, str) for value in values)
-
-
-def _is_missing(value: Any) -> bool:
-    """None, NaN, NaT, pandas' NA or empty text."""
-    if (
-        value is None
-        or (isinstance(value, str) and not value)
-        or type(value).__name__ in {"NAType", "NaTType"}
-    ):
-        return True
-    return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
 def _coded(array: NDArray[Any], missing: Bools, name: str) -> tuple[Column, Float64s]:

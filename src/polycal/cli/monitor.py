@@ -118,17 +118,18 @@ def monitor(
         ledger = Ledger(state, watched, usable_memory(), part, columns)  # type: ignore[arg-type]
         told = _Told(ledger, html, prometheus, quiet=quiet or as_json)
         before = watched.alarm_row if watched.alarms == "many" else None
-        there = files_of(files)
-        with working(f"taking in {shown(files)}", quiet=quiet or follow):
-            told.count(there)
         if follow:
             with suppress(KeyboardInterrupt):
-                _follow(files, every, told, {str(path) for path in there})
+                _follow(files, every, told)
+        else:
+            with working(f"taking in {shown(files)}", quiet=quiet):
+                for path in files_of(files):
+                    told.count(path)
         told.write()
     if as_json:
         print_json({"state": str(state), "files": told.counted} | ledger.monitor.to_dict())
     elif not quiet:
-        say(f"{len(told.counted)} files counted, {told.known} known already.\n{ledger.monitor}")
+        say(f"Files counted: {len(told.counted)}, known already: {told.known}.\n{ledger.monitor}")
     if ledger.monitor.alarm_row != before:
         raise typer.Exit(FOUND)
 
@@ -141,13 +142,14 @@ class _Told:
         self.counted: list[str] = []
         self.known = 0
 
-    def count(self, paths: tuple[FilePath, ...]) -> None:
-        """Count files."""
-        for path in paths:
-            if self.ledger.count(path) == "counted":
-                self.counted.append(str(path))
-            else:
-                self.known += 1
+    def count(self, path: FilePath) -> bool:
+        """Count a file, unless it was counted before."""
+        is_new = self.ledger.count(path) == "counted"
+        if is_new:
+            self.counted.append(str(path))
+        else:
+            self.known += 1
+        return is_new
 
     def write(self) -> None:
         """Write the pages anew."""
@@ -158,22 +160,35 @@ class _Told:
                 file.write(prometheus_text(self.ledger.monitor.to_dict()).encode())
 
 
-def _follow(given: list[str], every: float, told: _Told, done: set[str]) -> None:
-    """Look for files that are not done from time to time; one that cannot be counted is told of once, and left out."""
-    while not (told.ledger.monitor.alarm and told.ledger.monitor.alarms == "once"):
+def _follow(given: list[str], every: float, told: _Told) -> None:
+    """Count files as they come, until an alarm; what is not there yet, or cannot be counted, is told of once."""
+    done: set[str] = set()
+    while True:
+        for name in given:
+            with _telling_once(done):
+                for path in files_of([name]):
+                    with _telling_once(done):
+                        if str(path) in done or not _is_settled(path, every):
+                            continue
+                        done.add(str(path))
+                        if told.count(path) and not told.quiet:
+                            say(repr(told.ledger.monitor))
         told.write()
+        if told.ledger.monitor.alarm and told.ledger.monitor.alarms == "once":
+            return
         time.sleep(every)
-        for path in files_of(given):
-            if str(path) in done or not _is_settled(path, every):
-                continue
-            done.add(str(path))
-            try:
-                told.count((path,))
-            except (ValueError, TypeError, OSError) as error:
-                say(f"polycal: {printable(str(error))}", err=True)
-            else:
-                if not told.quiet:
-                    say(repr(told.ledger.monitor))
+
+
+@contextmanager
+def _telling_once(told: set[str]) -> Iterator[None]:
+    """Go on after what goes wrong."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError) as error:
+        text = f"polycal: {printable(str(error))}"
+        if text not in told:
+            told.add(text)
+            say(text, err=True)
 
 
 def _is_settled(path: FilePath, every: float) -> bool:

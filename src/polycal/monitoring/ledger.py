@@ -56,9 +56,7 @@ class Ledger:
                 f"{name}: has changed since it was counted, and its rows would count twice; put new rows in a new file"
             )
         try:
-            with named(path):
-                files = opened_predictions([path], self.memory, self.part, layout=self.layout)  # type: ignore[list-item]
-                take_in(self.monitor, check_all_classes(files))
+            self._take_in(opened_predictions([path], self.memory, self.part, layout=self.layout), path)  # type: ignore[list-item]
         except BaseException:
             # Part of its rows may have been taken in.
             self.monitor = self._reopened()
@@ -66,6 +64,14 @@ class Ledger:
         self.monitor.counted[digest] = name
         self.monitor.save(self.path)
         return "counted"
+
+    def _take_in(self, files: PredictionFiles, path: FilePath) -> None:
+        """Take in the rows of a file; what goes wrong in reading names it already."""
+        with named(path):
+            check_all_classes(files)
+        for chunk in files:
+            with named(path):
+                take_in(self.monitor, [chunk])
 
     def _reopened(self) -> Monitor:
         return read_monitor(self.path) if self.path.exists() else self.monitor.anew()

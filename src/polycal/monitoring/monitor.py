@@ -12,14 +12,13 @@ from polycal._validation import (
     agree_names,
     check_choice,
     check_chunk,
-    check_columns,
     check_groups,
     check_level,
     check_real,
     check_same_classes,
+    check_sample,
     column_names,
     find_labelled,
-    to_numpy,
 )
 from polycal._version import __version__
 from polycal.calibrators.base import Calibrator
@@ -165,7 +164,7 @@ class Monitor(Saved):
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
-            Class indices, or class names when these are known. Rows whose label is None or NaN are left out.
+            Class indices, or class names when these are known. Rows whose label is missing (None, NaN) are left out.
         y_proba : array-like or data frame of shape (n_samples, n_classes), or (n_samples,) for two classes
             What was predicted before the labels came.
         features : data frame, or mapping of str to columns, optional
@@ -179,19 +178,15 @@ class Monitor(Saved):
         Monitor
             The same object.
         """
-        labels, there = find_labelled(y_true)
-        columns = check_columns(features, labels.shape[0])
-        if not there.all():
-            y_proba = to_numpy(y_proba, "y_proba")[there] if np.ndim(y_proba) else y_proba
-            columns = {name: values[there] for name, values in columns.items()}
+        rows = find_labelled(y_true, y_proba, features)
         # A frame says itself what its columns are.
         known = self.class_names if column_names(y_proba) is None else None
         names = known if class_names is None else class_names
-        sample = check_chunk(labels[there], y_proba, class_names=names, from_logits=from_logits)
+        sample = check_chunk(rows.labels, rows.y_proba, class_names=names, from_logits=from_logits)
         if sample is not None:
             self._agree(sample.n_classes, sample.class_names)
-            self._opened(sample).absorb(self._stream(sample, columns), self._game_rules)
-        self.n_unlabelled += int(np.count_nonzero(~there))
+            self._opened(sample).absorb(self._stream(sample, rows.columns), self._game_rules)
+        self.n_unlabelled += rows.n_missing
         return self
 
     @property
@@ -266,6 +261,8 @@ class Monitor(Saved):
         """
         if not isinstance(other, Monitor):
             raise TypeError(f"a Monitor cannot be merged with a {type(other).__name__}.")
+        if other is self:
+            raise ValueError("a monitor cannot be merged with itself: every row would count twice.")
         if self.alarms == "many" or other.alarms == "many":
             raise ValueError('monitors with alarms="many" cannot be merged: their evidence begins anew.')
         if self._parameters() != other._parameters():
@@ -344,10 +341,10 @@ class Monitor(Saved):
         }
 
     def __repr__(self) -> str:
-        return f"Monitor(n_rows={self.n_rows}, evidence={self.evidence:.2f}, alarm={self.alarm})"
+        return f"Monitor(n_rows={self.n_rows}, evidence={self.evidence:z.2f}, alarm={self.alarm})"
 
     def __str__(self) -> str:
-        lines = [f"{self.n_rows:,} rows, evidence 10^{self.evidence:.1f} against the predictions"]
+        lines = [f"{self.n_rows:,} rows, evidence 10^{self.evidence:z.1f} against the predictions"]
         if self.alarm:
             lines[0] += f": alarm at row {self.alarm_row:,}, since about row {self.since:,}"
         return printable("\n".join([*lines, *(f"  {finding}" for finding in self.findings)]), lines=True)
@@ -422,4 +419,4 @@ def _calibrator(reference: Any) -> Calibrator:
             "reference must be a fitted calibrator, a Sample, or a tuple (labels, predictions); "
             f"got {type(reference).__name__}."
         )
-    return KernelCalibrator().fit(reference[1], reference[0])
+    return KernelCalibrator()._fit_sample(check_sample(*reference))

@@ -85,7 +85,7 @@ def prometheus(monitor: dict[str, Any]) -> str:
             monitor["evidence"],
         ),
         "alarm": ("gauge", "Whether there was an alarm.", int(monitor["alarm"])),
-        "alarms_total": ("counter", "Alarms so far.", len(monitor["alarm_rows"])),
+        "alarms_total": ("counter", "Alarms so far, a thousand at most.", len(monitor["alarm_rows"])),
         "unlabelled_rows_total": ("counter", "Rows without a label.", monitor["n_unlabelled"]),
         "impossible_rows_total": (
             "counter",
