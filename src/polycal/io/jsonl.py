@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Float64s
-from polycal.io.answers import ANSWER_KEYS, Answer, letters, read_answer
+from polycal.io.answers import ANSWER_KEYS, Answer, letters, nested, read_answer
 from polycal.io.columns import flags_from_codes, labels_from_codes
 from polycal.io.gzipped import packed, unpacked
 from polycal.io.layout import EVALUATION, WEIGHTS, Columns, Layout, not_a_class, sort_columns, writable_names
@@ -258,17 +258,7 @@ def _slim(item: Any, layout: Layout) -> Any:
     if not isinstance(item, Answer):
         return item
     kept = (*layout.columns, *((layout.weight,) if layout.weight else WEIGHTS), EVALUATION)
-    return replace(item, fields={key: _found(item.fields, key) for key in kept})
-
-
-def _found(fields: Mapping[str, Any], key: str) -> Any:
-    """A value by its key; of what is nested, by keys with points between them, as in ``doc.subject``."""
-    if key in fields:
-        return fields[key]
-    value: Any = fields
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
+    return replace(item, fields={key: nested(item.fields, key) for key in kept})
 
 
 # Rows
