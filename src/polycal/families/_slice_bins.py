@@ -24,7 +24,12 @@ _TIMES = (86_400.0, 3600.0, 60.0, 1.0)
 
 
 class Interval(NamedTuple):
-    """Numbers from `low` on and below `high`; None where there is no end.
+    """Numbers from `low` on and below `high`.
+
+    Parameters
+    ----------
+    low, high : float or None
+        The ends; None where there is none.
 
     Examples
     --------
