@@ -27,6 +27,8 @@ extensions = [
 templates_path = ["_templates"]
 exclude_patterns = ["_build"]
 
+ICON = Path(polycal.__file__).parent / "explorer" / "static" / "icon.svg"
+
 # Tutorials are run when the documentation is built; recipes are shown only, since they need large packages (tests run
 # them); the scripts of the documentation's figures take minutes, and are neither.
 sphinx_gallery_conf = {
@@ -40,6 +42,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 600,
     "remove_config_comments": True,
     "download_all_examples": False,
+    "default_thumb_file": str(ICON),
     "plot_gallery": os.environ.get("POLYCAL_RUN_GALLERY", "1") == "1",
 }
 
@@ -92,10 +95,14 @@ numpydoc_validation_exclude = {r"\.[A-Z]\w*\."} | former | {rf"^{re.escape(name)
 
 html_theme = "pydata_sphinx_theme"
 html_title = "polycal"
+html_favicon = html_logo = str(ICON)
 html_show_sourcelink = False
 html_theme_options = {
+    "logo": {"text": "polycal"},
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
+    # More of them break the line on a laptop.
+    "header_links_before_dropdown": 4,
     "footer_start": ["copyright"],
     "footer_end": [],
 }

@@ -10,7 +10,6 @@ NAMES = ("cat", "dog", "car")
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
-torch = pytest.importorskip("torch")
 
 
 def frames():
@@ -31,7 +30,6 @@ def frames():
         pandas.Series([2, 1]),
         polars.Series([2, 1]),
         pyarrow.array([2, 1]),
-        torch.tensor([2, 1]),
     ],
 )
 def test_data_frames_bring_their_class_names(frame, series):
@@ -52,18 +50,25 @@ def test_float32_frames_stay_float32(frame):
     assert check_sample([0, 1], frame).proba.dtype == np.float32
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_tensors(dtype):
-    sample = check_sample(torch.tensor([2, 1]), torch.tensor(PROBA, dtype=dtype, requires_grad=True))
+@pytest.fixture(scope="module")
+def torch():
+    return pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_tensors(torch, dtype):
+    proba = torch.tensor(PROBA, dtype=getattr(torch, dtype), requires_grad=True)
+    sample = check_sample(torch.tensor([2, 1]), proba)
     np.testing.assert_array_equal(sample.proba, PROBA)
+    np.testing.assert_array_equal(sample.labels, [2, 1])
 
 
-def test_tensors_share_memory():
+def test_tensors_share_memory(torch):
     tensor = torch.tensor(PROBA, dtype=torch.float32)
     assert np.shares_memory(check_sample([0, 1], tensor).proba, tensor.numpy())
 
 
-def test_tensors_elsewhere_are_refused():
+def test_tensors_elsewhere_are_refused(torch):
     with pytest.raises(TypeError, match=r"y_proba is a tensor on meta; move it to the CPU first"):
         to_numpy(torch.empty(2, 2, device="meta"), "y_proba")
 

@@ -48,6 +48,12 @@ def test_every_public_name_is_in_the_api_page(name):
     assert name in {*listed, *mentioned}
 
 
+@pytest.mark.parametrize("package", sorted(path.parent.name for path in SOURCE.glob("[!_]*/__init__.pyi")))
+def test_every_public_name_of_a_package_is_in_the_api_page(package):
+    listed = {entry.rpartition(".")[2] for entry in api_entries()[0]}
+    assert sorted(set(getattr(pc, package).__all__) - listed) == []
+
+
 def test_the_api_page_lists_only_what_exists():
     for entry in api_entries()[0]:
         module, _, name = entry.rpartition(".")

@@ -109,7 +109,7 @@ def test_compare_takes_the_parts_of_one_file_or_two_files(run, over_confident, t
         (("apply", "{model}", "{renamed}", "--out", "{folder}/out.npz"), "'cow'"),
         (("apply", "{model}", "{file}", "--out", "{folder}/out.xyz"), "'.xyz'"),
         (("apply", "{model}", "{file}", "--out", "s3://bucket/out.npz"), "not a URL"),
-        (("compare", "{other}"), "does not mark its parts"),
+        (("compare", "{other}"), "does not mark its parts, so its calibration part cannot be read"),
         (("compare", "{file}", "{other}"), "2 classes"),
         (("compare", "{file}", "--method", "magic"), "'magic' is not one of"),
         (("compare", "{file}", "--alpha", "2"), "alpha"),

@@ -1,9 +1,11 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 import polycal as pc
 from polycal.integrations import NotEnoughRows, assert_calibrated, github, judge
@@ -103,6 +105,22 @@ def test_a_step_writes_what_github_reads(tmp_path, example):
     )
 
 
+def test_a_step_takes_the_words_of_the_command(tmp_path):
+    rows = "".join(f"{i},0.7,0.301,{'ab'[i % 3 > 0]}\n" for i in range(60))
+    (tmp_path / "preds.csv").write_text(f"id,a,b,truth\n{rows}")
+    inputs = {"files": str(tmp_path / "preds.csv"), "label": "truth", "drop": "id, ", "normalize": "true"}
+    judged, report = github.run(inputs)
+    assert judged.outcome in {"fail", "not enough rows"}
+    assert "60 predictions over 2 classes" in report
+
+
+def test_every_input_of_the_action_reaches_the_step():
+    action = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text())
+    step = next(step for step in action["runs"]["steps"] if step.get("id") == "audit")
+    told = {name.removeprefix("INPUT_").lower().replace("_", "-") for name in step["env"]}
+    assert told == set(action["inputs"]) - {"python-version"}
+
+
 @pytest.mark.parametrize(
     ("threshold", "unsure", "outcome", "code"),
     [
@@ -128,6 +146,7 @@ def test_a_step_fails_as_it_was_told(monkeypatch, capsys, tmp_path, threshold, u
         ("FILES", "", "files is empty"),
         ("AT_MOST", "little", "at-most must be a number"),
         ("IF_UNSURE", "shrug", "if-unsure must be one of"),
+        ("NORMALIZE", "perhaps", "normalize must be one of"),
     ],
 )
 def test_a_step_says_what_is_wrong(monkeypatch, capsys, name, value, said):

@@ -82,6 +82,24 @@ def test_options_differ_from_question_to_question(tmp_path):
     assert chunks[0].columns["doc.subject"].tolist() == ["law"]
 
 
+@pytest.mark.parametrize(("right", "label"), [(1.0, 1), (0.0, 0)])
+def test_two_contexts_with_one_continuation(tmp_path, right, label):
+    row = harness([-3.0, -2.0], "it rained", ["it rained", "it rained"], acc=right)
+    sample = pc.read_predictions(write(tmp_path / "a.jsonl", [row]))
+    assert (sample.labels.tolist(), sample.class_names) == ([label], ("A", "B"))
+
+
+def test_the_right_option_may_be_nested(tmp_path):
+    row = harness([-3.0, -2.0], None, ["yes", "no"]) | {"doc": {"truth": {"is": "no"}}}
+    path = write(tmp_path / "a.jsonl", [row])
+    assert pc.read_predictions(path, label="doc.truth.is").labels.tolist() == [1]
+
+
+def test_stated_confidence_in_percent_is_named(tmp_path):
+    with pytest.raises(ValueError, match="from 0 to 1; got 90; divide percentages by 100"):
+        pc.read_predictions(write(tmp_path / "a.jsonl", [{"confidence": 90, "correct": True}]))
+
+
 def test_older_logs_have_lists_of_arguments(tmp_path):
     row = harness([-1.0, -2.0], "1", ["yes", "no"]) | {"arguments": [["Q", " yes"], ["Q", " no"]]}
     del row["filtered_resps"]

@@ -179,7 +179,7 @@ def test_bad_lists(path):
         ({"weight": pa.array([1.0] * 19 + [None])}, "row 19, column 'weight' is null"),
         ({"label": ["cat"] * 8 + ["cow"] * 12}, r"label\[8\] is 'cow'"),
         ({"label": [[0]] * 20}, "column 'label' holds list"),
-        ({"id": ["x"] * 20}, "column 'id' holds string, not floats.*drop other columns"),
+        ({"id": ["x"] * 20}, "column 'id' holds string, not floats.*drop="),
         ({"when": pa.array([0] * 20, pa.timestamp("s"))}, "column 'when' holds timestamp"),
         ({"evaluation": [2] * 20}, r"evaluation\[0\] is 2; use true or false"),
         ({"weight": np.ones(20), "sample_weight": np.ones(20)}, "keep one"),

@@ -87,7 +87,7 @@ def test_labels_are_names_or_else_positions(tmp_path, columns, labels, expected,
         (HEADER + "0.5,0.6,cat\n", r"y_proba\[0\] does not sum to 1; its sum is 1.1"),
         (
             "id,cat,dog,label\nx7,0.5,0.5,cat\n",
-            "column 'id' is 'x7', .* taken for a class: .* drop other columns",
+            "column 'id' is 'x7', .* taken for a class, .* drop=",
         ),
         ("cat,dog,label,evaluation\n0.5,0.5,cat,maybe\n", r"evaluation\[0\] is 'maybe'; use true or false"),
     ],

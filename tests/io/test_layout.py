@@ -176,6 +176,13 @@ def test_one_column_is_enough_for_two_classes(tmp_path, text, asked, names, labe
     assert sample.labels.tolist() == labels
 
 
+def test_labels_of_one_column_that_have_other_names(tmp_path):
+    (tmp_path / "a.csv").write_text("y_prob,label\n.7,yes\n.2,no\n")
+    with pytest.raises(ValueError, match=r"use classes=\['no', 'yes'\]; the column .* second"):
+        pc.read_predictions(tmp_path / "a.csv")
+    assert pc.read_predictions(tmp_path / "a.csv", classes=["no", "yes"]).labels.tolist() == [1, 0]
+
+
 def test_rounded_probabilities(tmp_path):
     (tmp_path / "a.csv").write_text("a,b,c,label\n.333,.333,.333,0\n.101,.2,.7,2\n")
     with pytest.raises(ValueError, match=r"does not sum to 1.*Columns taken for classes: 'a', 'b', 'c'"):
@@ -226,6 +233,7 @@ def test_arrays_without_a_role_are_named(tmp_path):
         ({"label": "lable"}, "there is no column 'lable' for label; did you mean 'label'"),
         ({"weight": "w"}, "there is no column 'w' for weight; there are 'cat'"),
         ({"classes": ["cat", "dgo", "cow"]}, "no column 'dgo' for classes; did you mean 'dog'"),
+        ({"classes": ["cat", "dgo"]}, "no column 'dgo' for classes; did you mean 'dog'"),
         ({"drop": ["idd"]}, "no column 'idd' for drop; did you mean 'id'"),
         ({"drop": ["id"], "classes": ["id", "cat"]}, "'id' is given two roles"),
         ({"from_logits": True, "normalize": True}, "exclude each other"),
@@ -238,6 +246,12 @@ def test_what_is_wrong_is_named(tmp_path, asked, message):
     (tmp_path / "a.csv").write_text("cat,dog,id,label\n.5,.5,a1,cat\n")
     with pytest.raises(ValueError, match=message):
         pc.read_predictions(tmp_path / "a.csv", **asked)
+
+
+def test_a_key_that_is_no_class_is_named(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"cat": 0.5, "dog": 0.5, "label": "cat", "town": "Ulm"}\n')
+    with pytest.raises(ValueError, match=r"'town' of row 0 is 'Ulm'.*not a number.*drop=\['town'\]"):
+        pc.read_predictions(tmp_path / "a.jsonl")
 
 
 @pytest.mark.parametrize("asked", [{"label": 3}, {"classes": [1, 2]}, {"drop": 5}, {"from_logits": "yes"}])

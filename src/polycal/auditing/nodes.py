@@ -33,6 +33,16 @@ class NodeError(QuestionError):
         1 at the top.
     parent : str or None
         The path of the node above.
+
+    Examples
+    --------
+    >>> import polycal as pc
+    >>> made = pc.datasets.make_calibrated(500, 3, random_state=0)
+    >>> tree = pc.make_taxonomy({"animal": ["cat", "dog"], "car": None})
+    >>> names = ["cat", "dog", "car"]
+    >>> audit = pc.audit(made.labels, made.proba, class_names=names, taxonomy=tree, auditors={})
+    >>> [(node.path, node.depth) for node in audit.nodes]
+    [('animal', 1), ('animal/cat', 2), ('animal/dog', 2), ('car', 1)]
     """
 
     path: str = field(default="")

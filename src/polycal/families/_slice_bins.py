@@ -24,7 +24,19 @@ _TIMES = (86_400.0, 3600.0, 60.0, 1.0)
 
 
 class Interval(NamedTuple):
-    """Numbers from `low` on and below `high`; None where there is no end."""
+    """Numbers from `low` on and below `high`.
+
+    Parameters
+    ----------
+    low, high : float or None
+        The ends; None where there is none.
+
+    Examples
+    --------
+    >>> from polycal.families import Condition
+    >>> Condition("age", "number", low=18.0).value
+    Interval(low=18.0, high=None)
+    """
 
     low: float | None
     high: float | None
@@ -53,6 +65,12 @@ class Condition(Checked):
         The category; empty for other tests.
     low, high : float
         The number is at least `low` and below `high`; -1e30 and 1e30 are no ends. Dates are seconds since 1970.
+
+    Examples
+    --------
+    >>> from polycal.families import Condition
+    >>> Condition("country", "category", "FR").value, Condition("age", "number", low=18.0, high=30.0).value
+    ('FR', Interval(low=18.0, high=30.0))
     """
 
     column: Annotated[str, Text()]

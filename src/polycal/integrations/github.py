@@ -21,7 +21,8 @@ def run(inputs: Mapping[str, str]) -> tuple[Judgement, str]:
     Parameters
     ----------
     inputs : mapping of str to str
-        "files" (patterns, one in each line), and if wanted "groups", "at-most", "alpha" and "html".
+        "files" (patterns, one in each line), and if wanted "groups", "at-most", "alpha" and "html"; and what the
+        columns are, as for the command: "label", "weight", "classes", "drop", "from-logits" and "normalize".
     """
     files = inputs.get("files", "").split()
     if not files:
@@ -31,6 +32,12 @@ def run(inputs: Mapping[str, str]) -> tuple[Judgement, str]:
         files,
         groups=read_groups(groups) if groups else None,
         alpha=_number(inputs, "alpha", 0.05),
+        label=inputs.get("label"),
+        weight=inputs.get("weight"),
+        classes=_names(inputs, "classes") or None,
+        drop=_names(inputs, "drop"),
+        from_logits=_flag(inputs, "from-logits"),
+        normalize=_flag(inputs, "normalize"),
     )
     if page:
         result.to_html(page, title=" ".join(files))
@@ -83,6 +90,14 @@ def _number(inputs: Mapping[str, str], name: str, default: float) -> float:
         return float(text) if text else default
     except ValueError:
         raise ValueError(f"{name} must be a number; got {text!r}.") from None
+
+
+def _names(inputs: Mapping[str, str], name: str) -> list[str]:
+    return [part.strip() for part in inputs.get(name, "").split(",") if part.strip()]
+
+
+def _flag(inputs: Mapping[str, str], name: str) -> bool:
+    return check_choice(inputs.get(name, "false"), name, ("true", "false")) == "true"
 
 
 def _append(variable: str, text: str) -> None:

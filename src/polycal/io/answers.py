@@ -99,6 +99,8 @@ def _plain_answer(item: Mapping[str, Any], key: str | None) -> Answer:
 def _stated(item: Mapping[str, Any]) -> Answer:
     """A confidence that was stated, and whether the answer was right: two classes."""
     stated = float(_numbers([item["confidence"]], "confidence")[0])
+    if not 0.0 <= stated <= 1.0:
+        raise ValueError(f"'confidence' must be from 0 to 1; got {stated:g}; divide percentages by 100")
     if not isinstance(item["correct"], bool | int) or item["correct"] not in (0, 1):
         raise ValueError(f"'correct' must be true or false; got {item['correct']!r:.40}")
     return Answer(np.array([1.0 - stated, stated]), int(item["correct"]), ("wrong", "right"), fields=item)
@@ -123,9 +125,18 @@ def _position(
     """The right option: what an answer says is its name, else its position counted from 0, else its letter."""
     if key is None:
         key = next((one for one in ANSWER_KEYS if item.get(one) is not None), None)
-    if key is None or item.get(key) is None:
-        return None
-    return find_option(item[key], options, n_options, key)
+    given = None if key is None else nested(item, key)
+    return None if key is None or given is None else find_option(given, options, n_options, key)
+
+
+def nested(fields: Mapping[str, Any], key: str) -> Any:
+    """A value by its key; of what is nested, by keys with points between them, as in ``doc.subject``."""
+    if key in fields:
+        return fields[key]
+    value: Any = fields
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
 
 
 def find_option(given: Any, options: tuple[str, ...] | None, n_options: int, key: str) -> int:
@@ -160,7 +171,7 @@ def _harness_answer(item: Mapping[str, Any], key: str | None) -> Answer:
         )
     values = _numbers([_likelihood(response) for response in responses], "filtered_resps")
     options = _harness_options(item.get("arguments"), values.size)
-    label = _harness_target(item, key, options, values.size)
+    label = _harness_target(item, key, options, values)
     return Answer(_softmax(values), label, options, fields=item)
 
 
@@ -191,22 +202,21 @@ def _harness_options(arguments: Any, n_options: int) -> tuple[str, ...] | None:
 
 
 def _harness_target(
-    item: Mapping[str, Any], key: str | None, options: tuple[str, ...] | None, n_options: int
+    item: Mapping[str, Any], key: str | None, options: tuple[str, ...] | None, values: Float64s
 ) -> int | None:
     """The right option: a position in most tasks, the text of the option in some."""
-    doc = item.get("doc")
-    places = [item] if key is not None else [item, doc if isinstance(doc, dict) else {}]
-    said = [
-        place[one]
-        for place in places
-        for one in ((key,) if key else ANSWER_KEYS)
-        if place.get(one) is not None
-    ]
+    n_options, is_right = values.size, item.get("acc")
+    keys = (key,) if key else (*ANSWER_KEYS, *(f"doc.{one}" for one in ANSWER_KEYS))
+    said = [given for one in keys if (given := nested(item, one)) is not None]
     for given in said:
         text = str(given).strip(_SPACES)
         # Positions come first here: that is what the harness writes.
         if text.isdecimal() and len(text) < 7 and int(text) < n_options:
             return int(text)
+        if options is None and n_options == 2 and is_right in (0, 1):
+            # Two contexts with one continuation, as in WinoGrande, where the target is the continuation.
+            top = int(values.argmax())
+            return top if is_right else 1 - top
         if not isinstance(given, list | dict | bool):
             return find_option(given, options, n_options, key or "target")
     return None

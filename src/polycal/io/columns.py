@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polycal._text import advice
 from polycal._typing import Bools, Ints
-from polycal.io.layout import numbered
+from polycal.io.layout import numbered, one_column_names
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -45,7 +46,7 @@ def labels_from_codes(
         bad = by_name.index(None) if any(index is not None for index in by_name) else found.index(None)
         raise ValueError(
             f"{where(bad)}: labels must all be class names ({_some(classes)}), "
-            "or all whole numbers, positions counted from 0"
+            f"or all whole numbers, positions counted from 0{_of_one_column(values, classes)}"
         )
     return np.array(found, dtype=np.int64)[codes]
 
@@ -75,6 +76,15 @@ def _whole(value: Any) -> int | None:
     except (TypeError, ValueError):
         return None
     return int(number) if abs(number) < 2**53 and number.is_integer() else None
+
+
+def _of_one_column(values: Sequence[Any], classes: tuple[str, ...]) -> str:
+    """What to do where two classes got their names from their only column, and labels have others."""
+    if len(values) != 2 or (classes != numbered(2) and classes != one_column_names(classes[-1])):
+        return ""
+    names = sorted(map(str, values))
+    fix = advice(f"classes={names}", f"--classes {','.join(names)}")
+    return f". To name the two classes, use {fix}; the column is the probability of the second"
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polycal._typing import Float64s
-from polycal.io.answers import ANSWER_KEYS, Answer, letters, read_answer
+from polycal.io.answers import ANSWER_KEYS, Answer, letters, nested, read_answer
 from polycal.io.columns import flags_from_codes, labels_from_codes
 from polycal.io.gzipped import packed, unpacked
-from polycal.io.layout import EVALUATION, WEIGHTS, Columns, Layout, sort_columns, writable_names
+from polycal.io.layout import EVALUATION, WEIGHTS, Columns, Layout, not_a_class, sort_columns, writable_names
 from polycal.io.reader import Classes, RawPredictions, Reader, UnreadChunk
 from polycal.storage.atomic import replacing
 from polycal.storage.damage import named, readable
@@ -258,17 +258,7 @@ def _slim(item: Any, layout: Layout) -> Any:
     if not isinstance(item, Answer):
         return item
     kept = (*layout.columns, *((layout.weight,) if layout.weight else WEIGHTS), EVALUATION)
-    return replace(item, fields={key: _found(item.fields, key) for key in kept})
-
-
-def _found(fields: Mapping[str, Any], key: str) -> Any:
-    """A value by its key; of what is nested, by keys with points between them, as in ``doc.subject``."""
-    if key in fields:
-        return fields[key]
-    value: Any = fields
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
+    return replace(item, fields={key: nested(item.fields, key) for key in kept})
 
 
 # Rows
@@ -314,9 +304,9 @@ def _table_rows(items: list[Any], form: Form, layout: Layout, start: int) -> Raw
     columns = form.columns
     if columns is None:
         raise ValueError("holds no table")
-    data = np.column_stack([_column(items, name, start) for name in columns.data])
+    data = np.column_stack([_column(items, name, start, is_class=True) for name in columns.data])
     label = columns.label
-    texts = [_cell(item, EVALUATION) for item in items] if columns.evaluation else []
+    texts = [item.get(EVALUATION) for item in items] if columns.evaluation else []
     return RawPredictions(
         data if len(columns.data) > 1 else data[:, 0],
         from_logits=layout.from_logits,
@@ -324,30 +314,27 @@ def _table_rows(items: list[Any], form: Form, layout: Layout, start: int) -> Raw
         sample_weight=None if columns.weight is None else _column(items, columns.weight, start),
         class_names=columns.class_names,
         evaluation=_flags(texts) if columns.evaluation else None,
-        columns={key: _values([_cell(item, key) for item in items]) for key in columns.others},
+        columns={key: _values([item.get(key) for item in items]) for key in columns.others},
         roles=columns.roles,
     )
 
 
-def _cell(item: Mapping[str, Any], name: str) -> Any:
-    return item.get(name)
-
-
-def _column(items: list[Any], name: str, start: int) -> Float64s:
-    values = [_cell(item, name) for item in items]
+def _column(items: list[Any], name: str, start: int, *, is_class: bool = False) -> Float64s:
+    values = [item.get(name) for item in items]
     if None in values:
         raise ValueError(
             f"row {start + values.index(None)} has no {name!r}; every object must have the same keys"
         )
-    return _float_column(values, name)
+    return _float_column(values, name, start, f". {not_a_class(name)}" if is_class else "")
 
 
-def _float_column(values: list[Any], name: str) -> Float64s:
-    bad = next(
-        (value for value in values if isinstance(value, bool | str | list | dict) or value is None), None
+def _float_column(values: list[Any], name: str, start: int = 0, fix: str = "") -> Float64s:
+    wrong = (
+        i for i, value in enumerate(values) if isinstance(value, bool) or not isinstance(value, int | float)
     )
-    if bad is not None or None in values:
-        raise ValueError(f"{name!r} is {bad!r:.40} in some line, which is not a number")
+    bad = next(wrong, None)
+    if bad is not None:
+        raise ValueError(f"{name!r} of row {start + bad} is {values[bad]!r:.40}, which is not a number{fix}")
     return np.array(values, dtype=np.float64)
 
 

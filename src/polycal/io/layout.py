@@ -18,7 +18,21 @@ LABELS = ("label",)
 WEIGHTS = ("weight", "sample_weight")
 SPECIAL_COLUMNS = (*LABELS, *WEIGHTS, EVALUATION)
 # A single column of probabilities under one of these names does not name its class.
-_NAMELESS = frozenset({"p", "prob", "proba", "probability", "score", "prediction", "y_proba", "y_score"})
+_NAMELESS = frozenset(
+    {
+        "p",
+        "prob",
+        "proba",
+        "probability",
+        "score",
+        "prediction",
+        "pred",
+        "y_prob",
+        "y_proba",
+        "y_score",
+        "y_pred",
+    }
+)
 _INDEX_PREFIX = "__index_level_"  # what pandas calls the columns of an index it stores
 _MAGIC = frozenset("*?[")
 
@@ -193,10 +207,7 @@ class Columns:
 def not_a_class(name: str) -> str:
     """What to do about a column that was taken for a class and is none."""
     said = advice(f"label={name!r} or drop=[{name!r}]", f"--label {name} or --drop {name}")
-    return (
-        f"Every column but {', '.join(SPECIAL_COLUMNS)} is taken for a class: call the labels 'label', and drop other "
-        f"columns; or say {said}"
-    )
+    return f"Every column is taken for a class, except {', '.join(SPECIAL_COLUMNS)}. If {name!r} is none, use {said}"
 
 
 def numbered(n_classes: int) -> tuple[str, ...]:
@@ -240,7 +251,14 @@ def _class_columns(
         there = set(names)
         here = [name for name in chosen if name in there]
         single = here or ([free[0]] if len(free) == 1 else [])
-        if len(chosen) == 2 and len(here) < 2 and len(single) == 1 and not _MAGIC.intersection(*chosen):
+        others = [name for name in free if name not in chosen]
+        misspelt = any(get_close_matches(name, others, n=1) for name in chosen if here and name not in there)
+        if (
+            len(chosen) == 2
+            and len(here) < 2
+            and len(single) == 1
+            and not (misspelt or _MAGIC.intersection(*chosen))
+        ):
             # The column is that of one of the two, which comes second; if it is called otherwise, of the second.
             second = here[0] if here else chosen[1]
             return (single[0],), (next(name for name in chosen if name != second), second)

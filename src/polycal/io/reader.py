@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from polycal._text import advice
 from polycal._typing import Bools
 from polycal.io.layout import Layout, Roles
 from polycal.io.paths import FilePath
@@ -185,9 +186,11 @@ def check_evaluation(evaluation: NDArray[Any], n_samples: int) -> None:
 def rows_of_part(evaluation: NDArray[Any] | None, part: Part, n_samples: int) -> Bools:
     """Which rows are of the calibration part, or of the evaluation part."""
     if evaluation is None:
+        asked = advice(f"part={part!r}", f"its {part} part")
         raise ValueError(
-            f"the file does not mark its parts, so part={part!r} cannot be read; add a boolean array or column "
+            f"the file does not mark its parts, so {asked} cannot be read; add a boolean array or column "
             "'evaluation', true for the rows of the evaluation part (an .npy file cannot hold one)"
+            f"{advice('', ', or give the parts as two files')}"
         )
     check_evaluation(evaluation, n_samples)
     chosen: Bools = evaluation if part == "evaluation" else ~evaluation

@@ -62,8 +62,9 @@ def _cells(method: dict[str, Any]) -> list[str]:
 
 
 def _headline(comparison: dict[str, Any]) -> str:
+    n_methods = len(comparison["methods"])
     return (
-        f"{len(comparison['methods'])} methods fitted on {comparison['n_fit']:,} rows and judged on "
+        f"{n_methods} {'method' if n_methods == 1 else 'methods'} fitted on {comparison['n_fit']:,} rows and judged on "
         f"{comparison['n_evaluated']:,} others, {comparison['n_classes']} classes; best first, by "
         "the mean of the ranks in Brier score and log loss"
     )
