@@ -7,7 +7,7 @@ from tests.calibrators.draws import confused
 from polycal._validation import check_sample
 from polycal.calibrators import regression
 from polycal.calibrators.kernel.features import features_of_baseline
-from polycal.calibrators.optimise import Effort, lbfgs
+from polycal.calibrators.optimise import Effort
 from polycal.calibrators.regression import (
     ClassBlocks,
     FoldModels,
@@ -164,15 +164,3 @@ def test_a_preconditioner_that_promises_too_much_does_not_end_the_search():
     ridge, start = Ridge(relative, 1e-7), np.zeros((9, 4), dtype=np.float32)
     found = problem.solve(ridge, start, Effort(1e-4, 12), KeptBlocks(blind))
     assert penalised(problem, ridge, found) < 0.98 * penalised(problem, ridge, start)
-
-
-def test_a_step_that_is_far_too_long_is_shortened_in_two_looks():
-    looks = []
-
-    def steep(point):
-        looks.append(float(point[0]))
-        return float(50.0 * point[0] ** 2) + 2.0, 100.0 * point
-
-    found = lbfgs(steep, np.array([0.01]), lambda _: lambda gradient: gradient, Effort(1e-6, 1))
-    assert len(looks) == 3
-    assert abs(found[0]) < 1e-3

@@ -129,10 +129,7 @@ def _direction(gradient: Floats, memory: _Memory, precondition: Preconditioner) 
 def _search(
     objective: Objective, point: Floats, value: float, step: Floats, slope: float, length: float
 ) -> tuple[Floats, float, Floats, float] | None:
-    """The first point along the step whose value is low enough, with the next length; None when there is none.
-
-    Lengths are left out beyond the one where a parabola through what is known is back at the value.
-    """
+    """The first point along the step whose value is low enough, with the next length; None when there is none."""
     rounding = float(np.finfo(point.dtype).eps)
     # What is not negative cannot fall by more than itself: a promise of more is the preconditioner's error.
     length = min(length, value / slope)
@@ -142,10 +139,7 @@ def _search(
         new_value, new_gradient = objective(ahead)
         if new_value <= value - _SUFFICIENT * length * slope + rounding:
             return ahead, new_value, new_gradient, min(1.0, _LONGER * length)
-        even = slope * length**2 / (new_value - value + slope * length)
         length *= _SHORTER
-        while length > even and _SHORTER * length > shortest:
-            length *= _SHORTER
     return None
 
 

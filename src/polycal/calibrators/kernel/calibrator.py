@@ -82,7 +82,7 @@ class KernelCalibrator(Calibrator):
     with likeness to landmarks is tried: to up to 1,000 calibration rows (60,000/k with more than 60 classes), by a
     Gaussian kernel on :math:`\log \max(s, 10^{-10})` of a scale of 0.32 median distances (Nystrom features, with
     0.3 of the penalty). That bends what is linear otherwise. With :math:`nk^2` above 8 million it is left out where x
-    of s was tried and is no better. And where so small a penalty is best and there are no more than 255 classes, the
+    of s was tried and gained nothing. And where so small a penalty is best and there are no more than 255 classes, the
     logits of `MatrixScaling`, fitted on the same folds, are mixed in.
 
     *Selection.* Penalties are tried from large to small, on all but one fold each time. For each of them

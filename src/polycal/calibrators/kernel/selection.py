@@ -43,12 +43,12 @@ def choose_model(trial: Trial, mixture: Mixture, seed: int, choice: Choice) -> C
     sample, k = trial.sample, trial.sample.n_classes
     if k > tuning.MANY_CLASSES:
         return choice
-    told_apart = None
     if mixture.hidden >= tuning.HIDING:
         choice = choose(trial, FEATURES_OF_INPUT, choice)
-        told_apart = choice.features is FEATURES_OF_INPUT
-    # Landmarks go with features of the input: where these are no better, and one fold is costly, they are left out.
-    is_hopeless = told_apart is False and trial.tried < len(trial.folds)
+    # Landmarks go with features of the input: where work is much, and these gain nothing, they are left out.
+    is_hopeless = (
+        trial.tried < len(trial.folds) and "input" in choice.gains and choice.gains["input"].log_loss < 0.0
+    )
     if not is_hopeless and (choice.has_small_penalty or sample.n_samples >= tuning.MANY_ROWS * k):
         landmarks = fit_landmarks(sample, mixture.log_tempered(sample), seed)
         choice = _screened(trial, choice, lambda few, before: choose(few, landmarks, before))
