@@ -93,7 +93,7 @@ def test_the_better_member_gets_the_larger_share_and_ties_the_prior():
     assert pool.shares[0] > 0.85
     assert pool.part > 0.8
     np.testing.assert_allclose(
-        fit_pool(sample, np.arange(400), [truth] * 3, 1.0).shares, [0.02, 0.03, 0.95], atol=1e-4
+        fit_pool(sample, np.arange(400), [truth] * 3, 1.0).shares, [0.025, 0.1, 0.875], atol=1e-4
     )
 
 

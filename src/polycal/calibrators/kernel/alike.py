@@ -31,6 +31,8 @@ def find_groups(trial: Trial, baseline: Baseline, choices: tuple[Choice, Choice]
 
 def find_near_copies(trial: Trial, baseline: Baseline, choice: Choice, seed: int) -> Ints | None:
     """Groups of a row and its nearest, where hardly anything is left of a model's gain when they share a fold."""
+    if not _could_lose(trial, choice, 1.0 + tuning.LIKE_GAP):
+        return None
     groups = like_groups(trial.sample, tuning.PAIRED_ROWS, tuning.LIKE_GROUPS * len(trial.folds))
     # Rows without copies are joined in fewer and larger groups.
     if groups.max() + 1 < tuning.COPIED * groups.size:
@@ -44,9 +46,18 @@ def find_near_copies(trial: Trial, baseline: Baseline, choice: Choice, seed: int
 
 def find_batches(trial: Trial, baseline: Baseline, choice: Choice, seed: int) -> Ints | None:
     """Larger groups of like rows, where a model's loss doubles when they share a fold."""
+    if not _could_lose(trial, choice, 2.0):
+        return None
     groups = like_groups(trial.sample, tuning.LIKE_ROWS, tuning.LIKE_GROUPS * len(trial.folds))
     random, grouped = _promises(trial, baseline, choice, groups, seed)
     return groups if grouped > 2.0 * random else None
+
+
+def _could_lose(trial: Trial, choice: Choice, times: float) -> bool:
+    """Whether so many times the loss of a model is more than the baseline's, which groups cannot make worse."""
+    return choice.features is not None and (
+        times * _promise(trial, choice.change).log_loss < trial.baseline.log_loss
+    )
 
 
 def _promises(

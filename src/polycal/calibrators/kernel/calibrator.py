@@ -81,8 +81,9 @@ class KernelCalibrator(Calibrator):
     probabilities apart. With a hundred rows a class, or where a penalty of :math:`10^{-4}` or less is best, the same
     with likeness to landmarks is tried: to up to 1,000 calibration rows (60,000/k with more than 60 classes), by a
     Gaussian kernel on :math:`\log \max(s, 10^{-10})` of a scale of 0.32 median distances (Nystrom features, with
-    0.3 of the penalty). That bends what is linear otherwise. And where so small a penalty is best and there are no more
-    than 255 classes, the logits of `MatrixScaling`, fitted on the same folds, are mixed in.
+    0.3 of the penalty). That bends what is linear otherwise. With :math:`nk^2` above 8 million it is left out where x
+    of s was tried and gained nothing. And where so small a penalty is best and there are no more than 255 classes, the
+    logits of `MatrixScaling`, fitted on the same folds, are mixed in.
 
     *Selection.* Penalties are tried from large to small, on all but one fold each time. For each of them
     :math:`\gamma` and :math:`\alpha` are fitted to the held-out rows, and parts of that change tried too. The model
@@ -104,7 +105,7 @@ class KernelCalibrator(Calibrator):
     :math:`b_j`, 0.3 for :math:`a_j` and 2 for the log odds of e, about -5 (for two classes, a beta curve). All predict
     rows that they have not seen: for the kernel, baseline and weights are fitted again without each fold, and
     :math:`\gamma` and :math:`\alpha` to the others. The shares maximise the log likelihood of the linear mean of these
-    predictions, with a Dirichlet prior of three rows, four fifths of them for the kernel (more beyond 100 rows), and
+    predictions, with a Dirichlet prior of three rows, half of them for the kernel (more beyond 100 rows), and
     with up to one row of any label, since rows without a mistake do not show that there is none. The part t maximises
     what the mean gains on the input less 0.7 standard errors (0.5 beyond some hundred rows; 0.5 more where the guard
     would leave the input as it is): it is 0 without evidence. Fewer than two rows a fold have no pool.
@@ -114,8 +115,9 @@ class KernelCalibrator(Calibrator):
     least 0.3 groups a row, as copies do), and the best model with features of the baseline also on folds of groups of
     ten, joined by the same rule. Where less than 0.3 of the gain on the baseline is left by the former, or the log
     loss is doubled by the latter, by more than 1.5 standard errors, all is chosen again with these groups held out
-    together, and the rows count for as many as there are groups. Given ``groups`` are held out together, and nothing
-    is looked for.
+    together, and the rows count for as many as there are groups. Neither is looked for where the
+    baseline's log loss is no more than 1.1 times, or twice, the model's; nor with given ``groups``, which are held out
+    together.
 
     *Guard*, with more rows. On held-out rows a model must beat the baseline by more than a standard error of the
     paired difference, and must not lose more than 0.3 points of accuracy against the input, with half a standard error

@@ -124,22 +124,19 @@ def go_on(last: Last, sample: Sample, groups: Ints | None) -> Found | None:
 
     Old rows stay in their folds, so that no model starts from one that has seen the rows it is to be judged by.
     """
-    n_folds, n_old = int(last.fold_of.max()) + 1, last.fold_of.size
-    if sample.n_samples > tuning.SEARCH_AGAIN * last.n_searched:
+    n_folds, n = int(last.fold_of.max()) + 1, sample.n_samples
+    if n > tuning.SEARCH_AGAIN * last.n_searched:
         return None
     fold_of = np.concatenate([last.fold_of, _deal(sample, groups, last.fold_of, n_folds)])
     order, folds = sort_by_fold([np.flatnonzero(fold_of == fold) for fold in range(n_folds)])
-    of_row = np.arange(order.size) if groups is None else groups
-    if _are_few(of_row) != _are_few(of_row[:n_old]):
-        return None
     rows = sample.take(order)
     baseline = fit_baseline(rows)
     trial = Trial.of(rows, folds, [baseline.seen(rows)])
     choice = renew(trial, last.choice)
     if choice is None:
         return None
-    pool = last.pool if _are_few(of_row) else _alone(trial, choice)
-    n_groups = int(of_row.max()) + 1
+    pool = last.pool if last.pool.gains else _alone(trial, choice)
+    n_groups = n if groups is None else int(groups.max()) + 1
     return Found(rows, baseline, choice, pool, fold_of, last.n_searched, last.gains, n_groups)
 
 

@@ -45,7 +45,11 @@ def choose_model(trial: Trial, mixture: Mixture, seed: int, choice: Choice) -> C
         return choice
     if mixture.hidden >= tuning.HIDING:
         choice = choose(trial, FEATURES_OF_INPUT, choice)
-    if choice.has_small_penalty or sample.n_samples >= tuning.MANY_ROWS * k:
+    # Landmarks go with features of the input: where work is much, and these gain nothing, they are left out.
+    is_hopeless = (
+        trial.tried < len(trial.folds) and "input" in choice.gains and choice.gains["input"].log_loss < 0.0
+    )
+    if not is_hopeless and (choice.has_small_penalty or sample.n_samples >= tuning.MANY_ROWS * k):
         landmarks = fit_landmarks(sample, mixture.log_tempered(sample), seed)
         choice = _screened(trial, choice, lambda few, before: choose(few, landmarks, before))
     if choice.has_small_penalty and k <= tuning.MATRIX_CLASSES:

@@ -65,7 +65,7 @@ SLOPE, CLASS_SLOPE, SHIFT, ODDS, ODDS_WIDTH = 1.0, 0.3, 1.0, -5.0, 2.0
 SLOPES = (0.0, -1.5)
 # Rows that the prior of the shares counts for, and the weights of temperature and vector scaling in it up to so many
 # rows, which fall in proportion beyond; the rest is the kernel's.
-PRIOR_ROWS, TIMID_SHARES, EVEN_ROWS = 3.0, (0.08, 0.12), 100.0
+PRIOR_ROWS, TIMID_SHARES, EVEN_ROWS = 3.0, (0.1, 0.4), 100.0
 # One row has any class for its label, up to so many rows; fewer, with their square, beyond. How many probabilities it
 # is made of.
 SURPRISED_ROWS, SURPRISING = 100.0, 1 << 15
