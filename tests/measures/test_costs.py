@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from tests import reference_costs
 
 import polycal as pc
@@ -73,6 +74,11 @@ def test_a_bad_loss_gets_one_clear_line(loss, words):
     with pytest.raises((ValueError, TypeError), match=words) as caught:
         made(loss)
     assert "\n" not in str(caught.value)
+
+
+def test_lists_are_refused_in_words():
+    with pytest.raises(TypeError, match="y_proba is a sparse matrix, but full predictions are needed here"):
+        pc.decide(csr_array([[0.5, 0.0, 0.2]]), MATRIX)
 
 
 def test_names_need_named_classes():
