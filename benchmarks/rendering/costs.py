@@ -47,9 +47,10 @@ def _line(name, cases):
     own = [(methods, family) for methods, family in cases if name in methods]
     dearer = sum(_is_dearer(methods[name], family) for methods, family in own)
     regrets = [max(m[name][f"{f} regret"], 0.0) / m[BASELINE][f"{f} cost"] for m, f in own]
+    others = {} if name in {BASELINE, *REFERENCES.values()} else REFERENCES
     larger = [
         f"{sum(_is_larger(m, f, name, short) for m, f in own)} of {sum(ours in m for m, _ in own)}"
-        for short, ours in REFERENCES.items()
+        for short, ours in others.items()
     ]
     return [
         name,
@@ -57,7 +58,7 @@ def _line(name, cases):
         *(f"{_ratio(cases, name, family):.3f}" for family in FAMILIES),
         f"{dearer} of {len(own)}",
         f"{100 * sum(regrets) / len(regrets):.2f} %",
-        *(larger if name not in {BASELINE, *REFERENCES.values()} else ["–", "–"]),
+        *(larger or ["–"] * len(REFERENCES)),
     ]
 
 
