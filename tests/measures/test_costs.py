@@ -65,6 +65,7 @@ def test_all_ways_to_give_a_loss_agree():
         ({"a": {"sick": True, "default": 0}}, "must be a number"),
         ({"a": [1, 2]}, "a cost for each of 3 classes"),
         ({"a": None}, "must be a cost"),
+        ({"a": {True: 1, "default": 0}}, "got True. Put quotes around a name such as yes or no"),
         (pd.DataFrame(np.zeros((2, 3)), index=["a", "a"], columns=NAMES), "two actions named 'a'"),
         (pd.DataFrame(np.zeros((1, 2)), columns=["sick", "well"]), "no column for class 'tired'"),
         (pd.DataFrame(np.zeros((1, 4)), columns=[*NAMES, "dead"]), "'dead', which is not"),
