@@ -15,10 +15,11 @@ import numpy as np
 import polycal as pc
 from benchmarks.data import prediction_sets
 from benchmarks.judging import as_proba
-from benchmarks.methods import BASELINE, Method, own_version
-from benchmarks.peers.processes import DEFAULT_LIMITS
+from benchmarks.methods import BASELINE, own_version
+from benchmarks.peers.environments import environment
+from benchmarks.peers.processes import DEFAULT_LIMITS, Worker
 from benchmarks.peers.recalibrators import RECALIBRATORS
-from benchmarks.recalibration import Trial, prepare
+from benchmarks.recalibration import prepare
 from benchmarks.store import FOLDER, Store
 from benchmarks.timing import best_times
 from polycal.sample import Sample
@@ -47,8 +48,6 @@ PEERS = (
     "probmetrics temperature",
     "probmetrics isotonic",
     "netcal temperature",
-    "netcal vector",
-    "netcal beta",
     "scikit-learn temperature",
     "scikit-learn sigmoid",
     "scikit-learn isotonic",
@@ -83,12 +82,16 @@ def fits(split, made, limits):
         proba = make(made).fit(part.proba, part.labels).predict_proba(fresh.proba)
         taken[name] = process_time() - start
         yield name, proba, taken[name]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, Worker(environment("main").python) as worker:
         *_, path = prepare(split, Path(folder, "split.npz"))
         for name in PEERS:
-            entry = RECALIBRATORS[name]
-            with Trial(Method(name, name, entry.package, entry.environment)) as trial:
-                found = trial.run(path, limits)
+            job = {
+                "task": "recalibrate",
+                "method": name,
+                "package": RECALIBRATORS[name].package,
+                "warm_up": True,
+            }
+            found = worker.run(job, path, limits)
             if found["status"] != "ok":
                 print(f"{name}: {found['status']}: {found['error']}", flush=True)
                 continue

@@ -3,9 +3,19 @@
 import json
 from pathlib import Path
 
-from benchmarks import detecting, measuring, multicalibration, ranking, recalibration, small, subset_search
+from benchmarks import (
+    costs,
+    detecting,
+    measuring,
+    multicalibration,
+    ranking,
+    recalibration,
+    small,
+    subset_search,
+)
 from benchmarks.machine import RUNS
 from benchmarks.rendering.circumstances import circumstances_part, missing_part
+from benchmarks.rendering.costs import costs_part
 from benchmarks.rendering.detecting import detecting_part
 from benchmarks.rendering.figures import draw_leaderboard
 from benchmarks.rendering.measuring import measuring_part
@@ -77,6 +87,7 @@ def render(folder):
     few = Store(folder / small.FILE, recalibration.KEY).rows
     searches = Store(folder / "subset_search.jsonl", subset_search.KEY).rows
     tests = Store(folder / "detecting.jsonl", detecting.KEY).rows
+    acting = Store(folder / costs.FILE, costs.KEY).rows
     repairs = Store(folder / "multicalibration.jsonl", multicalibration.KEY).rows
     parts = [
         "# Benchmarks",
@@ -86,6 +97,7 @@ def render(folder):
         WHERE,
         "## Recalibration with few rows",
         small_part(few) or "Not run yet.",
+        costs_part(acting),
         measuring_part(timings),
         subset_search_part(searches),
         detecting_part(tests),

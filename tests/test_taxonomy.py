@@ -60,6 +60,7 @@ def nested(depth):
         ({"a": ["b", "b"]}, "the leaf 'b' is there twice"),
         ({"a": {"": ["b"]}}, "an empty text"),
         ({"a": [1.5]}, "the float 1.5"),
+        ({"a": [True]}, "the bool True; names must be text. Put quotes"),
         ({"a": "b", "b": "a"}, "above itself"),
         ({"a": "b", "b": "c", "c": "b", "d": None}, "above itself"),
         ({"a": "nobody"}, "'nobody', which is no node"),

@@ -303,7 +303,7 @@ def refuse_lists(sample: Sample, what: str) -> None:
     if sample.is_listed:
         raise TypeError(
             f"y_proba lists only some classes, but {what} needs full predictions: pass an array with all classes, or "
-            "ask for what lists can tell (Confidence, TopLabel, Classwise, SubsetSmooth, SubsetAuditor, KernelAuditor)."
+            "ask for what lists can tell (Confidence, TopLabel, TopSet, Classwise, SubsetSmooth, KernelAuditor)."
         )
 
 

@@ -7,7 +7,16 @@ from benchmarks.rendering import markdown
 from benchmarks.rendering import recalibration as recalibration_rendering
 from benchmarks.store import Store
 
-from benchmarks import detecting, measuring, multicalibration, recalibration, report, small, subset_search
+from benchmarks import (
+    costs,
+    detecting,
+    measuring,
+    multicalibration,
+    recalibration,
+    report,
+    small,
+    subset_search,
+)
 
 
 def recalibration_rows():
@@ -250,8 +259,35 @@ def test_repairs_for_rows_that_differ_are_averaged_over_seeds(folder):
     assert "| s: m | 2 | 0.3000 | 0.0100 | 2.0 | 1 s |" in report.render(folder)
 
 
+def test_costs_are_compared_beyond_noise(folder):
+    store = Store(folder / costs.FILE, costs.KEY)
+    cases = {costs.BASELINE: (0.4, 0.0, 0.03), costs.KERNEL: (0.2, 0.2, 0.02), "peer": (0.44, -0.04, 0.01)}
+    for method, (cost, saved, regret) in cases.items():
+        row = {"set": "s", "method": method, "k": 4, "n": 100, "seconds": 1.0}
+        for family in costs.FAMILIES:
+            values = {"cost": cost, "saved": saved, "regret": regret, "kernel more": 0.02 - regret}
+            row |= {f"{family} {column}": value for column, value in values.items()}
+            row |= {f"{family} {column} error": 0.004 for column in values}
+        # Less than nothing is nothing: there the flagship's own noise counts.
+        row |= {"random regret error": 0.02, "ordinal kernel more error": 0.01}
+        store.add(row | ({"random regret": -0.5} if method == "peer" else {}))
+    page = report.render(folder)
+    assert cells(page, costs.KERNEL)[0][2:] == ["0.500", "0.500", "0.500", "0 of 3", "5.00 %", "–", "–"]
+    assert cells(page, "peer")[-1][1:] == [
+        "1",
+        "1.100",
+        "1.100",
+        "1.100",
+        "3 of 3",
+        "1.67 %",
+        "1 of 3",
+        "0 of 0",
+    ]
+    assert "no more than acting on the input in 3 of 3 cases." in page
+
+
 def test_a_page_without_results_says_so(tmp_path):
-    assert report.render(tmp_path).count("Not run yet.") == 6
+    assert report.render(tmp_path).count("Not run yet.") == 7
     assert "Not run yet." in report.render_sets(tmp_path)
 
 

@@ -5,6 +5,8 @@ import pytest
 from sklearn.base import clone
 
 import polycal as pc
+from polycal.calibrators.audited.rounds import Line, additive
+from polycal.sample import Sample
 
 MATRIX = np.array([[0.0, 1.0, 1.0], [20.0, 0.0, 0.0], [2.0, 2.0, 2.0]])
 
@@ -55,3 +57,15 @@ def test_losses_and_an_auditor_exclude_each_other():
     assert copy.update == "multiplicative"
     with pytest.raises(ValueError, match="columns for 3 classes"):
         pc.AuditedCalibrator(losses=np.zeros((2, 4))).fit(*rows(100))
+
+
+def test_steps_grow_while_acting_gets_no_dearer():
+    # Half of the rows are much too sure; as far as suits them, the others would change their action for a worse one.
+    proba = np.repeat([[0.95, 0.05], [0.6, 0.4]], 20, axis=0)
+    sample = Sample(proba, np.tile([0] * 11 + [1] * 9, 2))
+    line = Line(additive(0.0, 2), sample, np.tile([-1.0, 1.0], (40, 1)))
+    costs = 1.0 - np.eye(2)
+    assert line.doubled(0.04, 1.0) == 0.16
+    assert line.doubled(0.04, 1.0, costs) == 0.08
+    assert line.paid(0.08, costs) == pytest.approx(0.45)
+    assert line.paid(0.16, costs) == pytest.approx(0.5)

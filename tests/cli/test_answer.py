@@ -77,7 +77,8 @@ def test_bad_input_is_one_line(run, fitted, over_confident, tmp_path):
         ((tmp_path / "other.polycal", over_confident), "not a model that answers; fit one with --taxonomy"),
         ((fitted, over_confident, over_confident), "2 files are given; answer one at a time"),
         ((fitted, tmp_path / "new.csv"), "classes of other names, or in another order"),
-        ((fitted, over_confident, "--part", "calibration"), "--part chooses rows to fit on"),
+        ((fitted, over_confident, "--part", "calibration"), "--part is for fitting"),
+        ((fitted, over_confident, "--risk", "0.1"), "--risk is for fitting: give --taxonomy too"),
         (
             (tmp_path / "m.polycal", over_confident, "--taxonomy", tmp_path / "short.yaml"),
             "'<eel>' is no leaf",

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from tests.report.conftest import HOSTILE
 
 import polycal as pc
+from polycal._validation import check_sample
 from polycal.explorer.answers import answer, describe, telling_rows
 from polycal.explorer.columns import Columns
 from polycal.explorer.state import make_explorer
@@ -201,6 +203,12 @@ def test_few_rows_are_not_searched(client_of):
     assert client.get("/api/sample").json()["n_unseen"] is None
     assert client.post("/api/question", json={"classes": [1], "rows": "unseen"}).status_code == 400
     assert ask(client, [1])["series"][0]["smooth_error"] == pytest.approx(0.2)
+
+
+def test_lists_are_refused_in_words():
+    lists = check_sample([0, 2], csr_array([[0.5, 0.3, 0.0], [0.0, 0.3, 0.6]]), remainder="unknown")
+    with pytest.raises(TypeError, match="lists only some classes, but the explorer needs full predictions"):
+        make_explorer(lists, title="")
 
 
 def test_questions_are_put_to_the_rows_of_a_slice():

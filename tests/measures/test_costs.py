@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from tests import reference_costs
 
 import polycal as pc
@@ -64,6 +65,7 @@ def test_all_ways_to_give_a_loss_agree():
         ({"a": {"sick": True, "default": 0}}, "must be a number"),
         ({"a": [1, 2]}, "a cost for each of 3 classes"),
         ({"a": None}, "must be a cost"),
+        ({"a": {True: 1, "default": 0}}, "got True. Put quotes around a name such as yes or no"),
         (pd.DataFrame(np.zeros((2, 3)), index=["a", "a"], columns=NAMES), "two actions named 'a'"),
         (pd.DataFrame(np.zeros((1, 2)), columns=["sick", "well"]), "no column for class 'tired'"),
         (pd.DataFrame(np.zeros((1, 4)), columns=[*NAMES, "dead"]), "'dead', which is not"),
@@ -73,6 +75,11 @@ def test_a_bad_loss_gets_one_clear_line(loss, words):
     with pytest.raises((ValueError, TypeError), match=words) as caught:
         made(loss)
     assert "\n" not in str(caught.value)
+
+
+def test_lists_are_refused_in_words():
+    with pytest.raises(TypeError, match="y_proba is a sparse matrix, but full predictions are needed here"):
+        pc.decide(csr_array([[0.5, 0.0, 0.2]]), MATRIX)
 
 
 def test_names_need_named_classes():

@@ -95,13 +95,9 @@ def _check_predictions(
     y_proba: Any, class_names: Any, remainder: Remainder | None, *, from_logits: bool
 ) -> Sample:
     """Predictions of either form and their class names; the labels are yet to come."""
-    if not is_sparse(y_proba):
+    if not is_sparse(y_proba) or remainder is None:
         proba, names = check_proba(y_proba, class_names=class_names, from_logits=from_logits)
         return Sample(proba, np.empty(0, dtype=np.int64), None, names)
-    if remainder is None:
-        raise TypeError(
-            "y_proba is a sparse matrix, but full predictions are needed here: pass y_proba.toarray()."
-        )
     if from_logits:
         raise ValueError(
             "y_proba lists logits, which have no rest: a class that is not listed would have logit 0."
@@ -122,6 +118,10 @@ def check_proba(
     name: str = "y_proba",
 ) -> tuple[Floats, tuple[str, ...] | None]:
     """Validate predictions: ``(n, k)`` probabilities (or logits, when said so), and the class names."""
+    if is_sparse(y_proba):
+        raise TypeError(
+            f"{name} is a sparse matrix, but full predictions are needed here: pass {name}.toarray()."
+        )
     if normalize:
         y_proba = normalized(y_proba, name)
     array = _as_floats(to_numpy(y_proba, name), name)

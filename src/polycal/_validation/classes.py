@@ -158,7 +158,8 @@ def class_index(member: Any, n_classes: int, class_names: tuple[str, ...] | None
             )
         return class_names.index(member)
     if not is_whole(member):
-        raise TypeError(f"{name} must hold class indices or names; got {member!r}.")
+        quotes = " Put quotes around a name such as yes or no." if isinstance(member, bool) else ""
+        raise TypeError(f"{name} must hold class indices or names; got {member!r}.{quotes}")
     if not 0 <= int(member) < n_classes:
         raise ValueError(f"{name} holds class {member}, outside 0..{n_classes - 1}.")
     return int(member)

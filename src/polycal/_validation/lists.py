@@ -84,7 +84,7 @@ def _split_rest(lists: Lists, sums: Float64s, n_classes: int) -> tuple[Float64s,
     """Probabilities and what they leave over, with what is only rounding put right."""
     counts = np.diff(lists.indptr)
     allowed = lists.eps**0.5
-    _refuse_row(sums > 1 + allowed, sums, "sums to {:.9g}, more than 1.")
+    _refuse_row(sums > 1 + allowed, sums, "sums to {:.9g}, more than 1; divide by the sum.")
     full = counts == n_classes
     _refuse_row(full & (sums < 1 - allowed), sums, "lists all classes but sums to {:.9g}; divide by the sum.")
     whole = full | (sums > 1 - lists.eps * (2 + counts))

@@ -22,7 +22,9 @@ class _Nodes:
         """One more node; its number."""
         if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
             kind = "an empty text" if name == "" else f"the {type(name).__name__} {name!r:.40}"
-            raise ValueError(f"taxonomy: a node's name is {kind}; names must be text.")
+            raise ValueError(
+                f"taxonomy: a node's name is {kind}; names must be text. Put quotes around others."
+            )
         if len(self.names) >= MAX_NODES:
             raise ValueError(f"taxonomy: there are more than {MAX_NODES:,} nodes.")
         self.names.append(check_text(str(name), "name of a node"))

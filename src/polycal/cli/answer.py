@@ -19,6 +19,9 @@ from polycal.io.layout import Layout
 from polycal.io.predictions import read_rows
 from polycal.storage.atomic import check_writable, replacing
 
+# The usual risk and alpha of a fit.
+_LEVEL = 0.05
+
 ModelArgument = Annotated[
     Path,
     typer.Argument(
@@ -58,8 +61,8 @@ def answer(
     files: FilesArgument,
     *,
     taxonomy: TreeOption = None,
-    risk: RiskOption = 0.05,
-    alpha: AlphaOption = 0.05,
+    risk: RiskOption = _LEVEL,
+    alpha: AlphaOption = _LEVEL,
     part: PartOption = "all",
     layout: Layout,
     out: OutOption = None,
@@ -74,8 +77,10 @@ def answer(
 
     **Example:** polycal answer depth.polycal cal.npz --taxonomy tree.yaml --risk 0.3
     """
-    if taxonomy is None and part != "all":
-        raise ValueError("--part chooses rows to fit on: give --taxonomy too, or drop --part.")
+    fitting = {"--part": part != "all", "--risk": risk != _LEVEL, "--alpha": alpha != _LEVEL}
+    unused = next((option for option, is_given in fitting.items() if is_given and taxonomy is None), None)
+    if unused is not None:
+        raise ValueError(f"{unused} is for fitting: give --taxonomy too, or drop {unused}.")
     for path in filter(None, (out, model if taxonomy is not None else None)):
         check_writable(path)
     with thread_budget(jobs), working(f"answering {shown(files)}", quiet=quiet):

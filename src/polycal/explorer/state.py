@@ -19,7 +19,7 @@ from polycal.explorer.search import ALPHA, Search
 from polycal.families.slices import column_slices, slice_rows
 from polycal.measures.costs import make_losses
 from polycal.report.slices import heat_map
-from polycal.sample import Question, Sample, subset_words
+from polycal.sample import Question, Sample, refuse_lists, subset_words
 from polycal.taxonomy import make_taxonomy
 
 
@@ -162,6 +162,7 @@ def make_explorer(
     slice_by: tuple[str, ...] = (),
 ) -> Explorer:
     """Prepare a sample for questions. It is not kept: the explorer has its predictions class by class."""
+    refuse_lists(sample, "the explorer")
     named = check_groups(groups, sample)
     nodes = (
         None

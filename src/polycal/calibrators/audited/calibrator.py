@@ -115,11 +115,11 @@ class AuditedCalibrator(Calibrator):
     was found. A round passes if the lower confidence bound of its witness on the held-out rows exceeds `tolerance`. Its
     step is the lemma's, for the correlation on the rows that measure, which no search has seen, and no shorter than
     the lemma's for `tolerance`; it is doubled while that lowers the loss on these rows (up to 0.25, or a temperature of
-    4). Then it is halved until the loss on the held-out rows falls by :math:`\tfrac34\beta^2/k` (in logits,
-    :math:`\tfrac38\beta^2`) with :math:`\beta` the tolerance. Halving ends: the lemma holds for these rows as for any
-    distribution, and their correlation is above the tolerance, as its lower bound is. So no run stops at a proved
-    error before `max_rounds`, and with additive updates no run has more than :math:`\tfrac83 k/\beta^2` rounds (twice
-    as many with ``keep=0.5``).
+    4) and, with `losses`, makes acting by the witness's loss no dearer there. Then it is halved until the loss on the
+    held-out rows falls by :math:`\tfrac34\beta^2/k` (in logits, :math:`\tfrac38\beta^2`) with :math:`\beta` the
+    tolerance. Halving ends: the lemma holds for these rows as for any distribution, and their correlation is above the
+    tolerance, as its lower bound is. So no run stops at a proved error before `max_rounds`, and with additive updates
+    no run has more than :math:`\tfrac83 k/\beta^2` rounds (twice as many with ``keep=0.5``).
 
     *Validity.* Given the other rows, the held-out rows decide how many rounds there are and how often each step is
     halved, nothing else. The first round has level alpha. Round t leaves to the next the share :math:`1 - 1/(t+9)^2` of

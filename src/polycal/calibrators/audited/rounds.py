@@ -11,6 +11,7 @@ from polycal.calibrators.audited.sharpness import SharpnessWitness
 from polycal.calibrators.base import Calibrator
 from polycal.calibrators.loss import Scores, proba_scores
 from polycal.families.auditor import Auditor
+from polycal.families.swap import SwapWitness
 from polycal.families.witness import Witness
 from polycal.inference.certificate import certify_sample
 from polycal.sample import Sample, row_blocks, split_rows
@@ -188,10 +189,18 @@ class Line:
         moved = self.update.moved(self.sample.proba, self.weights, step)
         return self.update.loss(proba_scores(replace(self.sample, proba=moved)))
 
-    def doubled(self, step: float, longest: float) -> float:
-        """The step, doubled while the loss falls, up to the longest."""
+    def paid(self, step: float, costs: Float64s) -> float:
+        """What acting by least expected cost costs after a step."""
+        moved = self.update.moved(self.sample.proba, self.weights, step)
+        chosen = np.argmin(moved @ costs.T, axis=1)
+        return float(self.sample.mass @ costs[chosen, self.sample.labels])
+
+    def doubled(self, step: float, longest: float, costs: Float64s | None = None) -> float:
+        """The step, doubled while the loss falls, up to the longest; and while acting on it gets no dearer."""
         best = self.loss(step)
         while 2.0 * step <= longest and (loss := self.loss(2.0 * step)) < best:
+            if costs is not None and self.paid(2.0 * step, costs) > self.paid(step, costs):
+                break
             step, best = 2.0 * step, loss
         return step
 
@@ -220,7 +229,8 @@ def first_step(update: Update, witness: Witness, parts: Parts, tolerance: float)
     if correlation <= 0.0:
         return max(abs(witness.correlation(parts.search)), tolerance) / update.size
     line = Line(update, parts.measure, values(witness.to_steps(), parts.measure))
-    return line.doubled(max(correlation, tolerance) / update.size, update.longest_step(witness))
+    costs = witness.losses if isinstance(witness, SwapWitness) else None
+    return line.doubled(max(correlation, tolerance) / update.size, update.longest_step(witness), costs)
 
 
 def audit_rounds(
