@@ -70,6 +70,14 @@ def test_what_is_wrong_is_said_in_one_line(features, names, message):
         check_features(features, 2, names)
 
 
+def test_truth_values_written_as_text_are_truth_values():
+    table = check_features(
+        {"flag": ["True", "false", None, "", "TRUE"], "word": ["true", "no", "a", "b", "c"]}, 5
+    )
+    assert [column.kind for column in table.columns] == ["boolean", "category"]
+    np.testing.assert_array_equal(table.values[:, 0], [1, 0, np.nan, np.nan, 1])
+
+
 def test_masks_must_be_true_or_false_for_each_row():
     assert check_masks({"new": [True, False]}, 2).columns[0].kind == "boolean"
     with pytest.raises(ValueError, match="must be true or false for each of the 2 rows"):

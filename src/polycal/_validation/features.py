@@ -151,6 +151,10 @@ def _typed(array: NDArray[Any]) -> NDArray[Any]:
     """Python objects of one kind as an array of that kind; others stay, to become text."""
     known = [value for value in array if not _is_missing(value)]
     if all(isinstance(value, str) for value in known):
+        # Files write truth values as text.
+        if known and {text.lower() for text in set(known)} <= set(TRUTH):
+            flags = [None if _is_missing(text) else text.lower() == TRUTH[1] for text in array]
+            return np.array(flags, dtype=object)
         return _dates(array, known)
     if all(isinstance(value, bool | np.bool_) for value in known):
         return array
