@@ -70,6 +70,18 @@ def test_what_is_wrong_is_said_in_one_line(features, names, message):
         check_features(features, 2, names)
 
 
+def test_columns_may_be_called_by_numbers():
+    table = check_features(pd.DataFrame([[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]), 3)
+    assert table.names == ("0", "1")
+    np.testing.assert_array_equal(table.values[:, 1], [5.0, 6.0, 7.0])
+
+
+def test_rows_that_are_not_there_yet_are_refused():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match=r"give features.collect\(\)"):
+        check_features(polars.LazyFrame({"a": [1]}), 1)
+
+
 def test_truth_values_written_as_text_are_truth_values():
     table = check_features(
         {"flag": ["True", "false", None, "", "TRUE"], "word": ["true", "no", "a", "b", "c"]}, 5
@@ -80,6 +92,8 @@ def test_truth_values_written_as_text_are_truth_values():
 
 def test_masks_must_be_true_or_false_for_each_row():
     assert check_masks({"new": [True, False]}, 2).columns[0].kind == "boolean"
+    with pytest.raises(ValueError, match=r"slices\['new'\] has no row"):
+        check_masks({"new": [False, False]}, 2)
     with pytest.raises(ValueError, match="must be true or false for each of the 2 rows"):
         check_masks({"new": [1, 0]}, 2)
 

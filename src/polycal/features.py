@@ -71,7 +71,7 @@ def read_columns(table: Any) -> tuple[Column, ...]:
 
 def number_words(value: float) -> str:
     """A number, without a point if it is whole."""
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e20 else f"{value:.6g}"
 
 
 def date_words(seconds: float) -> str:

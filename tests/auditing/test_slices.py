@@ -124,6 +124,8 @@ def test_without_features_nothing_changes(data):
     ("options", "message"),
     [
         ({"slices": ["device"]}, "there are no features"),
+        ({"slices": [], "features": {"device": ["a"] * 6000}}, "names no column"),
+        ({"feature_names": ["device"]}, "features, which are not given"),
         ({"slices": ["devise"], "features": {"device": ["a"] * 6000}}, "no column 'devise'"),
         ({"slices": {"a": [True] * 6000}, "features": {"a": [1] * 6000}}, "a column of features too"),
     ],
@@ -131,6 +133,15 @@ def test_without_features_nothing_changes(data):
 def test_what_is_asked_wrongly_is_refused(data, options, message):
     with pytest.raises(ValueError, match=message):
         pc.audit(data.labels, data.proba, auditors={}, **options)
+
+
+def test_columns_without_values_and_of_huge_numbers_do_no_harm(data):
+    part = data.take(slice(0, 300))
+    features = {"empty": np.full(300, np.nan), "id": np.arange(300) // 100 * 2**40 + 2**60}
+    audit = pc.audit(
+        part.labels, part.proba, features=features, slices=["empty", "id"], auditors={}, notions=[], n_jobs=1
+    )
+    assert [one.rows.n_rows for one in audit.named_slices] == [300, 100, 100, 100]
 
 
 def test_calibrated_predictions_have_no_slice():

@@ -233,7 +233,8 @@ def _intervals(column: Column, values: Float64s, edges: Float64s) -> list[Condit
     """One condition for each bin of numbers; the first has no beginning, and the last no end."""
     if edges.size == 0:
         return []
-    is_whole = bool((values == np.round(values)).all())
+    # Beyond 2^53 the next whole number may be the same float.
+    is_whole = bool((values == np.round(values)).all()) and float(np.abs(values).max()) < 2.0**53
     test: Test = "date" if column.kind == "date" else "whole" if is_whole else "number"
     ends = np.append(edges[1:], LARGEST)
     starts = np.append(-LARGEST, edges[1:])
