@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from polycal._validation import check_features, check_masks, check_sample
+from polycal.families._slice_bins import column_bins
 from polycal.features import Features, joined_features
 
 TABLE = pd.DataFrame(
@@ -77,9 +78,8 @@ def test_columns_may_be_called_by_numbers():
 
 
 def test_rows_that_are_not_there_yet_are_refused():
-    polars = pytest.importorskip("polars")
     with pytest.raises(TypeError, match=r"give features.collect\(\)"):
-        check_features(polars.LazyFrame({"a": [1]}), 1)
+        check_features(pl.LazyFrame({"a": [1]}), 1)
 
 
 def test_truth_values_written_as_text_are_truth_values():
@@ -115,6 +115,19 @@ def test_parts_with_other_categories_join_by_name():
         joined_features([one, check_features({"a": [1, 2]}, 2)])
     with pytest.raises(ValueError, match="others have none"):
         joined_features([one, None])
+
+
+@pytest.mark.parametrize("known", [[1.5, 2.0], ["a", "b"], [True, False], ["2024-01-01", "2024-01-02"]])
+@pytest.mark.parametrize("nothing", [[None, None], [np.nan, np.nan], ["", ""]])
+def test_rows_without_any_value_go_with_those_of_any_kind(known, nothing):
+    full, empty = (check_features({"x": column}, 2) for column in (known, nothing))
+    for parts in ([full, empty], [empty, full]):
+        joined = joined_features(parts)
+        assert joined.columns == full.columns
+        assert np.isnan(joined.values).sum() == 2
+    np.testing.assert_array_equal(empty.recoded(full.columns).values, np.full((2, 1), np.nan))
+    (condition, *_) = column_bins(full, "x", 1).conditions
+    assert not condition.rows(empty).any()
 
 
 def test_a_column_that_is_missing_is_named():

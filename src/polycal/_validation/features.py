@@ -117,6 +117,8 @@ def _checked(data: Any, name: str, n_rows: int) -> tuple[Column, Float64s]:
             f"feature {name!r} has {array.shape[0] if array.ndim else 0} entries but y_proba has {n_rows} rows; give "
             "one for each, in the same order."
         )
+    if missing.all():
+        return Column(name, "category"), np.full(n_rows, np.nan)
     column, values = _coded(array, missing, name)
     values[missing] = np.nan
     infinite = np.isinf(values)

@@ -72,6 +72,8 @@ class Condition(Checked):
         column, values = features.column(self.column)
         if self.test == "missing":
             return np.isnan(values)
+        if column.is_empty:
+            return np.zeros(values.size, dtype=np.bool_)
         if column.is_coded != (self.test == "category"):
             wanted = "categories" if self.test == "category" else "numbers or dates"
             raise ValueError(f"feature {self.column!r} must hold {wanted}, as where the slice was found.")
