@@ -1,6 +1,7 @@
 """Slices of an audit: found on one half and judged on the other, or named."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,10 +17,14 @@ from polycal.auditing.slicing import (
     find_slices,
     found_slices,
     judge_witness,
+    prior_of,
     slice_levels,
 )
-from polycal.families.slices import column_importance
+from polycal.families.questions import SubsetWitness
+from polycal.families.slices import Condition, SliceWitness, column_importance
 from polycal.features import Features
+from polycal.measures.smooth import smooth_curve
+from polycal.sample import ask_members
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +158,20 @@ def test_calibrated_predictions_have_no_slice():
         sample = pc.Sample(data.proba, data.labels, features=shuffled)
         halves = sample.take(order[:1000]), sample.take(order[1000:])
         assert found_slices(*halves, 0.0075, 0.04, 0, 1) == ()
+
+
+def test_what_the_others_are_at_most_is_judged_by_rows_with_weight(data):
+    condition = Condition("device", "category", "tablet")
+    inner = SubsetWitness(np.array([0, 1]), smooth_curve(ask_members(data, np.array([0, 1]))).phi, 10)
+    witness = SliceWitness((condition,), inner, 10)
+    inside = condition.rows(data.features)
+    usual = [
+        prior_of(witness, data, replace(data, sample_weight=weight), 0.01, 0).usual
+        for weight in (None, np.ones(6000), inside * 1.0)
+    ]
+    outside = data.take(~inside)
+    assert usual[0] == usual[1] > outside.mass @ inner.correlations(outside)
+    assert usual[2] == 1.0
 
 
 def test_levels_add_up_and_evidence_is_no_more_than_a_fair_bet():
