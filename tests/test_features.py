@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from polycal._validation import check_features, check_masks, check_sample
+from polycal.families._slice_bins import column_bins
 from polycal.features import Features, joined_features
 
 TABLE = pd.DataFrame(
@@ -70,8 +71,29 @@ def test_what_is_wrong_is_said_in_one_line(features, names, message):
         check_features(features, 2, names)
 
 
+def test_columns_may_be_called_by_numbers():
+    table = check_features(pd.DataFrame([[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]), 3)
+    assert table.names == ("0", "1")
+    np.testing.assert_array_equal(table.values[:, 1], [5.0, 6.0, 7.0])
+
+
+def test_rows_that_are_not_there_yet_are_refused():
+    with pytest.raises(TypeError, match=r"give features.collect\(\)"):
+        check_features(pl.LazyFrame({"a": [1]}), 1)
+
+
+def test_truth_values_written_as_text_are_truth_values():
+    table = check_features(
+        {"flag": ["True", "false", None, "", "TRUE"], "word": ["true", "no", "a", "b", "c"]}, 5
+    )
+    assert [column.kind for column in table.columns] == ["boolean", "category"]
+    np.testing.assert_array_equal(table.values[:, 0], [1, 0, np.nan, np.nan, 1])
+
+
 def test_masks_must_be_true_or_false_for_each_row():
     assert check_masks({"new": [True, False]}, 2).columns[0].kind == "boolean"
+    with pytest.raises(ValueError, match=r"slices\['new'\] has no row"):
+        check_masks({"new": [False, False]}, 2)
     with pytest.raises(ValueError, match="must be true or false for each of the 2 rows"):
         check_masks({"new": [1, 0]}, 2)
 
@@ -93,6 +115,19 @@ def test_parts_with_other_categories_join_by_name():
         joined_features([one, check_features({"a": [1, 2]}, 2)])
     with pytest.raises(ValueError, match="others have none"):
         joined_features([one, None])
+
+
+@pytest.mark.parametrize("known", [[1.5, 2.0], ["a", "b"], [True, False], ["2024-01-01", "2024-01-02"]])
+@pytest.mark.parametrize("nothing", [[None, None], [np.nan, np.nan], ["", ""]])
+def test_rows_without_any_value_go_with_those_of_any_kind(known, nothing):
+    full, empty = (check_features({"x": column}, 2) for column in (known, nothing))
+    for parts in ([full, empty], [empty, full]):
+        joined = joined_features(parts)
+        assert joined.columns == full.columns
+        assert np.isnan(joined.values).sum() == 2
+    np.testing.assert_array_equal(empty.recoded(full.columns).values, np.full((2, 1), np.nan))
+    (condition, *_) = column_bins(full, "x", 1).conditions
+    assert not condition.rows(empty).any()
 
 
 def test_a_column_that_is_missing_is_named():

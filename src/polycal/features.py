@@ -38,6 +38,11 @@ class Column:
         """Whether values are codes of categories."""
         return self.kind in {"category", "boolean"}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether all values are missing: such a column goes with one of any kind."""
+        return self.kind == "category" and not self.categories
+
     @cached_property
     def codes(self) -> dict[str, int]:
         """The code of each category."""
@@ -71,7 +76,7 @@ def read_columns(table: Any) -> tuple[Column, ...]:
 
 def number_words(value: float) -> str:
     """A number, without a point if it is whole."""
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e20 else f"{value:.6g}"
 
 
 def date_words(seconds: float) -> str:
@@ -134,6 +139,9 @@ class Features:
         values = np.empty((self.n_rows, len(columns)))
         for place, wanted in enumerate(columns):
             own, found = self.column(wanted.name)
+            if own.is_empty or wanted.is_empty:
+                values[:, place] = np.nan
+                continue
             if own.is_coded != wanted.is_coded:
                 raise ValueError(
                     f"feature {wanted.name!r} holds {_KIND_WORDS[own.kind]} in some rows and "
@@ -175,6 +183,7 @@ def common_columns(parts: Sequence[Sequence[Column]]) -> tuple[Column, ...]:
 
 
 def _united(columns: Sequence[Column]) -> Column:
+    columns = [column for column in columns if not column.is_empty] or columns[:1]
     categories = dict.fromkeys(category for column in columns for category in column.categories)
     kinds = {column.kind for column in columns}
     kind = columns[0].kind if len(kinds) == 1 else "category" if columns[0].is_coded else "number"

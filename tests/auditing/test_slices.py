@@ -1,6 +1,7 @@
 """Slices of an audit: found on one half and judged on the other, or named."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,10 +17,14 @@ from polycal.auditing.slicing import (
     find_slices,
     found_slices,
     judge_witness,
+    prior_of,
     slice_levels,
 )
-from polycal.families.slices import column_importance
+from polycal.families.questions import SubsetWitness
+from polycal.families.slices import Condition, SliceWitness, column_importance
 from polycal.features import Features
+from polycal.measures.smooth import smooth_curve
+from polycal.sample import ask_members
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +129,8 @@ def test_without_features_nothing_changes(data):
     ("options", "message"),
     [
         ({"slices": ["device"]}, "there are no features"),
+        ({"slices": [], "features": {"device": ["a"] * 6000}}, "names no column"),
+        ({"feature_names": ["device"]}, "features, which are not given"),
         ({"slices": ["devise"], "features": {"device": ["a"] * 6000}}, "no column 'devise'"),
         ({"slices": {"a": [True] * 6000}, "features": {"a": [1] * 6000}}, "a column of features too"),
     ],
@@ -131,6 +138,15 @@ def test_without_features_nothing_changes(data):
 def test_what_is_asked_wrongly_is_refused(data, options, message):
     with pytest.raises(ValueError, match=message):
         pc.audit(data.labels, data.proba, auditors={}, **options)
+
+
+def test_columns_without_values_and_of_huge_numbers_do_no_harm(data):
+    part = data.take(slice(0, 300))
+    features = {"empty": np.full(300, np.nan), "id": np.arange(300) // 100 * 2**40 + 2**60}
+    audit = pc.audit(
+        part.labels, part.proba, features=features, slices=["empty", "id"], auditors={}, notions=[], n_jobs=1
+    )
+    assert [one.rows.n_rows for one in audit.named_slices] == [300, 100, 100, 100]
 
 
 def test_calibrated_predictions_have_no_slice():
@@ -142,6 +158,20 @@ def test_calibrated_predictions_have_no_slice():
         sample = pc.Sample(data.proba, data.labels, features=shuffled)
         halves = sample.take(order[:1000]), sample.take(order[1000:])
         assert found_slices(*halves, 0.0075, 0.04, 0, 1) == ()
+
+
+def test_what_the_others_are_at_most_is_judged_by_rows_with_weight(data):
+    condition = Condition("device", "category", "tablet")
+    inner = SubsetWitness(np.array([0, 1]), smooth_curve(ask_members(data, np.array([0, 1]))).phi, 10)
+    witness = SliceWitness((condition,), inner, 10)
+    inside = condition.rows(data.features)
+    usual = [
+        prior_of(witness, data, replace(data, sample_weight=weight), 0.01, 0).usual
+        for weight in (None, np.ones(6000), inside * 1.0)
+    ]
+    outside = data.take(~inside)
+    assert usual[0] == usual[1] > outside.mass @ inner.correlations(outside)
+    assert usual[2] == 1.0
 
 
 def test_levels_add_up_and_evidence_is_no_more_than_a_fair_bet():

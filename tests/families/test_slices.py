@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests import reference_slices as reference
 
 import polycal as pc
-from polycal._validation import check_sample
+from polycal._validation import check_features, check_sample
 from polycal.families._slice_bins import Condition, Interval, column_bins
 from polycal.families._slice_search import _asked, _statistics
 from polycal.families.slices import SliceWitness, column_slices, slice_rows
@@ -171,3 +171,13 @@ def test_columns_are_named_slices():
     # The slices of each column part its rows.
     np.testing.assert_array_equal(masks.sum(axis=0), 3)
     assert len([name for name in slices if name.startswith("age")]) == 5
+
+
+def test_quarters_are_quarters():
+    days = np.arange(np.datetime64("2024-01-01"), np.datetime64("2025-02-04"))
+    when = np.random.default_rng(0).choice(days, 4000)
+    features = check_features({"when": when}, 4000)
+    shares = [
+        slice_rows(conditions, features).mean() for conditions in column_slices(features, ("when",)).values()
+    ]
+    np.testing.assert_allclose(shares, 0.25, atol=0.04)

@@ -120,3 +120,9 @@ def test_an_archive_names_the_columns_of_its_features(tmp_path):
     np.savez(path, feature_names=np.array(["sex"]), **arrays)
     with pytest.raises(ValueError, match="'features' has shape"):
         list(pc.open_predictions(path, columns=["age"]))
+
+
+def test_the_row_numbers_of_pandas_are_no_feature(tmp_path):
+    path = tmp_path / "shuffled.parquet"
+    pd.DataFrame({"sex": ["f", "m", "f"]}, index=[2, 0, 1]).to_parquet(path)
+    assert feature_table(path).names == ("sex",)

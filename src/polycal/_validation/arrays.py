@@ -52,6 +52,8 @@ def check_sample(
     weight = None if sample_weight is None else check_weight(sample_weight)
     if weight is not None:
         check_length("sample_weight", weight, "y_proba", sample.proba.shape[0])
+    if features is None and feature_names is not None:
+        raise ValueError("feature_names names columns of features, which are not given; give features.")
     table = None if features is None else check_features(features, sample.proba.shape[0], feature_names)
     sample = replace(sample, labels=labels, sample_weight=weight, features=table)
     hint_at_one(sample, name)

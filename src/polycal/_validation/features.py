@@ -58,6 +58,8 @@ def check_masks(slices: Mapping[Any, Any], n_rows: int) -> Features:
                 f"slices[{str(name)!r}] must be true or false for each of the {n_rows} rows; got {array.dtype} of "
                 f"shape {array.shape}. Columns of features are named in a list: slices=['sex', 'age']."
             )
+        if not array.any():
+            raise ValueError(f"slices[{str(name)!r}] has no row; leave it out.")
         checked.append(array.astype(np.float64))
     names = [check_text(str(name), "name of a slice") for name in slices]
     return Features(np.column_stack(checked), tuple(Column(name, "boolean", TRUTH) for name in names))
@@ -83,11 +85,14 @@ def _of_frame(frame: Any) -> list[tuple[Any, Any]]:
     """The columns of a data frame, or of a series as one column, by narwhals."""
     import narwhals as nw  # noqa: PLC0415 - NumPy users should not pay for it
 
+    if type(frame).__name__ == "LazyFrame":
+        raise TypeError("features is a LazyFrame, whose rows are not there yet; give features.collect().")
     _refuse_twice(column_names(frame) or [])
     data = nw.from_native(frame, allow_series=True, eager_only=True)
     if isinstance(data, nw.Series):
         return [(data.name or "x0", data)]
-    return [(name, data[name]) for name in data.columns]
+    # Not by name: pandas calls columns by numbers, which would be taken for rows.
+    return list(zip(data.columns, data.iter_columns(), strict=True))
 
 
 def _of_array(array: NDArray[Any], feature_names: Any) -> list[tuple[Any, Any]]:
@@ -112,6 +117,8 @@ def _checked(data: Any, name: str, n_rows: int) -> tuple[Column, Float64s]:
             f"feature {name!r} has {array.shape[0] if array.ndim else 0} entries but y_proba has {n_rows} rows; give "
             "one for each, in the same order."
         )
+    if missing.all():
+        return Column(name, "category"), np.full(n_rows, np.nan)
     column, values = _coded(array, missing, name)
     values[missing] = np.nan
     infinite = np.isinf(values)
@@ -151,6 +158,10 @@ def _typed(array: NDArray[Any]) -> NDArray[Any]:
     """Python objects of one kind as an array of that kind; others stay, to become text."""
     known = [value for value in array if not is_missing(value)]
     if all(isinstance(value, str) for value in known):
+        # Files write truth values as text.
+        if known and {text.lower() for text in set(known)} <= set(TRUTH):
+            flags = [None if _is_missing(text) else text.lower() == TRUTH[1] for text in array]
+            return np.array(flags, dtype=object)
         return _dates(array, known)
     if all(isinstance(value, bool | np.bool_) for value in known):
         return array
@@ -209,6 +220,8 @@ def _coded(array: NDArray[Any], missing: Bools, name: str) -> tuple[Column, Floa
 def check_column_names(names: Any, features: Features | None) -> tuple[str, ...]:
     """Validate a list of columns to slice by."""
     wanted = [names] if isinstance(names, str) else list(names)
+    if not wanted:
+        raise ValueError("slices names no column; give at least one, or drop slices.")
     if features is None:
         raise ValueError(
             f"slices names the columns {some_names(wanted)}, but there are no features; give features."

@@ -76,7 +76,7 @@ def _held(
 ) -> SliceMeasures | None:
     """None for a slice without rows."""
     part = sample.take(slice_rows(conditions, sample.features))
-    weight = float(part.mass.size if part.sample_weight is None else part.sample_weight.sum())
+    weight = float(part.n_samples if part.sample_weight is None else part.sample_weight.sum())
     if weight == 0:
         return None
     whole = float(sample.n_samples if sample.sample_weight is None else sample.sample_weight.sum())

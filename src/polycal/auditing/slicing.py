@@ -208,7 +208,7 @@ def judge_witness(
 ) -> JudgedSlice | None:
     """A witness on rows that judge it; None if too few of them are in its slice."""
     inside = witness.part(judging)
-    if inside.n_samples < 2 or (inside.sample_weight is not None and not inside.sample_weight.any()):
+    if inside.n_samples < 2 or _is_weightless(inside):
         return None
     certificate = certify_sample(witness, judging, level, seed)
     inner = getattr(witness, "inner", witness)
@@ -227,6 +227,10 @@ def judge_witness(
         float(weight.sum()) / whole,
         np.array([stake.sum(), stake @ gains, stake @ stake, stake**2 @ gains, stake**2 @ gains**2]),
     )
+
+
+def _is_weightless(sample: Sample) -> bool:
+    return sample.sample_weight is not None and not sample.sample_weight.any()
 
 
 class Prior(NamedTuple):
@@ -252,7 +256,7 @@ def prior_of(witness: Witness, searched: Sample, judging: Sample, level: float, 
     if not isinstance(witness, SliceWitness):
         return Prior(spread, 0.0)
     outside = judging.take(~slice_rows(witness.conditions, judging.features))
-    if not outside.n_samples or not outside.mass.any():
+    if not outside.n_samples or _is_weightless(outside):
         return Prior(spread, 1.0)
     gains = inner.correlations(outside) / bound
     game = set_up(((1.0 - gains) / 2.0).clip(0.0, 1.0), outside.sample_weight, seed)

@@ -90,6 +90,8 @@ class Condition(Checked):
         column, values = features.column(self.column)
         if self.test == "missing":
             return np.isnan(values)
+        if column.is_empty:
+            return np.zeros(values.size, dtype=np.bool_)
         if column.is_coded != (self.test == "category"):
             wanted = "categories" if self.test == "category" else "numbers or dates"
             raise ValueError(f"feature {self.column!r} must hold {wanted}, as where the slice was found.")
@@ -251,7 +253,8 @@ def _intervals(column: Column, values: Float64s, edges: Float64s) -> list[Condit
     """One condition for each bin of numbers; the first has no beginning, and the last no end."""
     if edges.size == 0:
         return []
-    is_whole = bool((values == np.round(values)).all())
+    # Beyond 2^53 the next whole number may be the same float.
+    is_whole = bool((values == np.round(values)).all()) and float(np.abs(values).max()) < 2.0**53
     test: Test = "date" if column.kind == "date" else "whole" if is_whole else "number"
     ends = np.append(edges[1:], LARGEST)
     starts = np.append(-LARGEST, edges[1:])

@@ -239,7 +239,11 @@ class LearnerAuditor(Auditor):
         if is_classifier(self.estimator) and np.ptp(signs) == 0:
             return DummyRegressor(strategy="constant", constant=float(signs[0])).fit(sample.proba, signs)
         targets = signs if is_classifier(self.estimator) else signs.astype(np.float64)
-        return clone(self.estimator).fit(learner_inputs(sample, columns), targets, **weight)
+        inputs = learner_inputs(sample, columns)
+        if columns:
+            # Trees of scikit-learn refuse a column without any value.
+            inputs[:, np.isnan(inputs).all(axis=0)] = 0.0
+        return clone(self.estimator).fit(inputs, targets, **weight)
 
 
 def draw_signed_classes(sample: Sample, rng: np.random.Generator) -> tuple[Ints, Ints]:

@@ -201,7 +201,7 @@ def _named_conditions(bins: Bins) -> list[Condition]:
         return [*[one for one in bins.conditions if one.test != "missing"][:_MOST_NAMED], *missing]
     counts = np.bincount(bins.codes[bins.codes >= 0], minlength=bins.n_bins)[:m]
     share = np.cumsum(counts) / max(counts.sum(), 1)
-    cuts = [int(np.searchsorted(share, quarter / _QUARTERS)) + 1 for quarter in range(1, _QUARTERS)]
+    cuts = [int(np.argmin(np.abs(share - quarter / _QUARTERS))) + 1 for quarter in range(1, _QUARTERS)]
     starts = sorted({0, *(cut for cut in cuts if cut < m), m})
     spans = pairwise(starts)
     return [*(bins.condition(*span) for span in spans), *bins.conditions[m:]]

@@ -17,6 +17,7 @@ from polycal.features import Column, Features, some_names
 from polycal.io.arrow import pyarrow
 from polycal.io.columns import values_from_codes
 from polycal.io.gzipped import unpacked
+from polycal.io.layout import INDEX_PREFIX
 from polycal.sample import Sample
 from polycal.storage.archive import read_arrays
 from polycal.storage.damage import DEFAULT_MAX_BYTES, check_claim, check_file, named, readable
@@ -157,7 +158,8 @@ def _read_arrow(path: Path, max_bytes: int) -> Any:
         else:
             table = pyarrow("feather").read_table(path)
     check_claim(table.nbytes, max_bytes)
-    return table
+    # The number that pandas gave to a row is nothing that is known of it.
+    return table.drop_columns([name for name in table.column_names if name.startswith(INDEX_PREFIX)])
 
 
 def _read_text(separator: str) -> Callable[[Path, int], dict[str, NDArray[Any]]]:
