@@ -397,7 +397,7 @@ def _validity_rows(store):
     classes = (2, 10, 100)
     yield ("mode", "bettors that are fitted", *(f"{k} classes" for k in classes), "together")
     rows = {row["case"]: row for row in store.rows if row["part"] == "validity"}
-    fitted = {"none": ", idle: vector, recent vector, kernel", "all": ""}
+    fitted = {"none": ", idle: vector, recent vector, kernel", "vector": ", idle: kernel", "all": ""}
     for mode in MODES:
         for words, idle in fitted.items():
             own = [rows.get(f"{mode}, k = {k}{idle}") for k in classes]

@@ -52,7 +52,7 @@ def mapie(wrong, level, reference):
 
 
 # With the most streams each is run on: MAPIE's bounds take a second of computing for ten thousand rows.
-DETECTORS = {"ADWIN": (adwin, 1000), "DDM": (ddm, 1000), "MAPIE": (mapie, 20)}
+DETECTORS = {"ADWIN": (adwin, 1000), "DDM": (ddm, 1000), "MAPIE": (mapie, 10)}
 
 
 def main(source, target):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import polycal as pc
+from polycal.monitoring import bets
 
 NAMES = ("cat", "dog", "bus", "car")
 
@@ -216,6 +217,25 @@ def test_a_monitor_goes_on_after_saving(mode, tmp_path):
     first.save(tmp_path / "a.polycal")
     again = pc.load(tmp_path / "a.polycal").update(y[70:], p[70:])
     assert again.to_dict() == whole.to_dict()
+
+
+def test_an_interrupted_fit_is_made_up_for(tmp_path, monkeypatch):
+    # At row 64 there is also a mark.
+    recipes = [bets.Recipe(name, pc.VectorScaling, 100, 64) for name in ("vector", "recent vector", "kernel")]
+    monkeypatch.setattr(bets, "recipes", lambda _: recipes)
+    y, p = stream(130, seed=28)
+    whole, monitor = pc.Monitor().update(y, p), pc.Monitor()
+    with monkeypatch.context() as broken:
+        broken.setattr(pc.VectorScaling, "fit", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            monitor.update(y, p)
+    assert monitor.n_rows == 64
+    monitor.update(y[64:], p[64:]).save(tmp_path / "a.polycal")
+    assert pc.load(tmp_path / "a.polycal").to_dict() == whole.to_dict()
+
+
+def _interrupted(*_):
+    raise KeyboardInterrupt
 
 
 def test_a_monitor_that_has_seen_nothing_is_saved(tmp_path):

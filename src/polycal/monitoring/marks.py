@@ -62,8 +62,8 @@ class Marks(Saved):
         return (n_rows // self.stride + 1) * self.stride
 
     def set(self, n_rows: int, count: Float64s, sums: Float64s, bins: Float64s) -> None:
-        """Make a mark, if it is time for one."""
-        if n_rows % self.stride:
+        """Make a mark, if it is time for one and it is not made yet."""
+        if n_rows % self.stride or n_rows == self.rows[-1]:
             return
         self._put(np.append(self.rows, n_rows), *map(_appended, self._arrays(), (count, sums, bins)))
         if self.rows.size > _MOST_MARKS:
