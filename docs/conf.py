@@ -102,7 +102,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
     # More of them break the line on a laptop.
-    "header_links_before_dropdown": 4,
+    "header_links_before_dropdown": 3,
     "footer_start": ["copyright"],
     "footer_end": [],
 }

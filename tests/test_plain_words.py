@@ -52,6 +52,15 @@ def test_other_mistakes_are_not_called_so(labels, proba, said):
 # Labels
 
 
+def test_labels_that_are_numbers_but_no_positions():
+    y, p = np.array([3, 5, 3]), np.full((3, 2), 0.5)
+    with pytest.raises(ValueError, match=r"These are class names: pass them as text, y_true.astype\(str\)"):
+        pc.brier_score(y, p, class_names=np.array([3, 5]))
+    with pytest.raises(ValueError, match=r"are np.searchsorted\(classifier.classes_, y_true\)"):
+        pc.brier_score(y, p)
+    assert pc.brier_score(np.searchsorted([3, 5], y), p) == 0.5
+
+
 def test_labels_counted_from_one():
     with pytest.raises(ValueError, match="They look counted from 1: subtract 1"):
         pc.brier_score(LABELS + 1, PROBA)

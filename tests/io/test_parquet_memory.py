@@ -22,9 +22,14 @@ ROOM = 1 << 20
 
 @pytest.fixture
 def opened(monkeypatch):
-    """The temporary files, as they are opened."""
+    """The temporary files, as they are opened; numba tries its cache with one of its own, in a folder."""
     files, make = [], tempfile.TemporaryFile
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: files.append(make()) or files[-1])
+
+    def remembered(**options):
+        file = make(**options)
+        return file if options else files.append(file) or file
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", remembered)
     return files
 
 

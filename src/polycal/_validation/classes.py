@@ -23,7 +23,7 @@ def check_labels(
     if array.size == 0:
         raise ValueError(f"{name} is empty; at least one row is needed.")
     if array.dtype.kind in "biuf":
-        return _integer_labels(array, n_classes, name)
+        return _integer_labels(array, n_classes, class_names, name)
     if array.dtype.kind in "OUST":
         return _named_labels(array, n_classes, class_names, name)
     raise TypeError(f"{name} must hold class indices or class names; got dtype {array.dtype}.")
@@ -39,7 +39,9 @@ def label_array(y_true: Any, name: str = "y_true") -> NDArray[Any]:
     return array
 
 
-def _integer_labels(array: NDArray[Any], n_classes: int, name: str) -> Ints:
+def _integer_labels(
+    array: NDArray[Any], n_classes: int, class_names: tuple[str, ...] | None, name: str
+) -> Ints:
     """Numeric labels as class indices."""
     if array.dtype.kind == "f":
         refuse_rows(name, array, ~np.isfinite(array), "is missing or not finite:", "Drop that row.")
@@ -50,21 +52,24 @@ def _integer_labels(array: NDArray[Any], n_classes: int, name: str) -> Ints:
             "is not a whole number:",
             "Labels are class indices or names.",
         )
-    refuse_rows(
-        name,
-        array,
-        (array < 0) | (array >= n_classes),
-        f"is outside 0..{n_classes - 1}:",
-        "Labels are column positions of y_proba, counted from 0." + _from_one(array, n_classes),
-    )
+    outside = (array < 0) | (array >= n_classes)
+    if outside.any():
+        fix = "Labels are column positions of y_proba, counted from 0." + _whose(
+            array, n_classes, class_names, name
+        )
+        refuse_rows(name, array, outside, f"is outside 0..{n_classes - 1}:", fix)
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
-def _from_one(array: NDArray[Any], n_classes: int) -> str:
-    """A hint, if all labels would fit one lower."""
-    if array.size and array.min() == 1 and array.max() == n_classes:
+def _whose(array: NDArray[Any], n_classes: int, class_names: tuple[str, ...] | None, name: str) -> str:
+    """A hint, if labels are names that are numbers, or would fit one lower."""
+    if class_names is not None and set(map(str, np.unique(array).tolist())) <= set(class_names):
+        return advice(f" These are class names: pass them as text, {name}.astype(str).", " Give names.")
+    if array.min() == 1 and array.max() == n_classes:
         return " They look counted from 1: " + advice("subtract 1.", "subtract 1, or give names.")
-    return ""
+    return advice(
+        f" Those of a scikit-learn classifier are np.searchsorted(classifier.classes_, {name}).", ""
+    )
 
 
 def _named_labels(
@@ -73,7 +78,7 @@ def _named_labels(
     """Labels given as class names (or as whole numbers in an object array)."""
     values = array.tolist()
     if all(isinstance(v, Integral) for v in values):
-        return _integer_labels(np.asarray(values, dtype=np.int64), n_classes, name)
+        return _integer_labels(np.asarray(values, dtype=np.int64), n_classes, class_names, name)
     missing = [i for i, v in enumerate(values) if is_missing(v)]
     if missing:
         raise ValueError(f"{name}[{missing[0]}] is missing. Drop that row or give it a label.")

@@ -160,7 +160,7 @@ def _typed(array: NDArray[Any]) -> NDArray[Any]:
     if all(isinstance(value, str) for value in known):
         # Files write truth values as text.
         if known and {text.lower() for text in set(known)} <= set(TRUTH):
-            flags = [None if _is_missing(text) else text.lower() == TRUTH[1] for text in array]
+            flags = [None if is_missing(text) else text.lower() == TRUTH[1] for text in array]
             return np.array(flags, dtype=object)
         return _dates(array, known)
     if all(isinstance(value, bool | np.bool_) for value in known):

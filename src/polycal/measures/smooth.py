@@ -372,7 +372,9 @@ def _sorted_cumulative(question: Question) -> tuple[Float64s, Float64s]:
         u, F = kernels.unpack_cumulative(packed)
     else:
         residual = question.weight * (question.hits - question.predicted) / question.weight.sum()
-        u, F = kernels.cumulative_residual(question.predicted, residual, np.argsort(question.predicted))
+        # Where predictions are equal, other sorts draw another curve on another processor.
+        order = np.argsort(question.predicted, kind="stable")
+        u, F = kernels.cumulative_residual(question.predicted, residual, order)
     return u, F
 
 
