@@ -283,7 +283,10 @@ def test_costs_are_compared_beyond_noise(folder):
         "1 of 3",
         "0 of 0",
     ]
-    assert "no more than acting on the input in 3 of 3 cases." in page
+    assert "cost no more than acting on the input in 3 of 3 cases. Its swap regret" in page
+    assert (
+        "in 0 of 3 cases; except (± a standard error) s, abstain, 0.02000 ± 0.00400 against 0.00000; " in page
+    )
 
 
 def test_a_page_without_results_says_so(tmp_path):

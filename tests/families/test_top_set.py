@@ -70,7 +70,7 @@ def test_lists_of_the_most_likely_classes_tell_it():
     assert 0 <= short.value <= pc.calibration_error(labels, proba, pc.TopSet(4)) <= short.upper < 1
 
 
-@settings(deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(samples(min_classes=3), st.integers(0, 1000), st.integers(2, 5))
 def test_every_completion_of_lists_lies_in_the_interval(data, seed, m):
     labels, proba, weight = data
@@ -104,7 +104,7 @@ def entries(lists):
     return rows * lists.shape[1] + lists.indices
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 6), st.booleans())
 def test_where_nothing_is_hidden_lists_are_full_predictions(seed, m, ties):
     labels, proba = drawn(seed, n=12, ties=ties)
