@@ -33,7 +33,7 @@ _NAMELESS = frozenset(
         "y_pred",
     }
 )
-_INDEX_PREFIX = "__index_level_"  # what pandas calls the columns of an index it stores
+INDEX_PREFIX = "__index_level_"  # what pandas calls the columns of an index it stores
 _MAGIC = frozenset("*?[")
 
 
@@ -237,7 +237,7 @@ def sort_columns(
     free = [n for n in names if n not in taken and n not in SPECIAL_COLUMNS]
     data, called = _class_columns(free, names, layout, classes)
     taken.update(data)
-    unused = tuple(n for n in names if n not in taken and not n.startswith(_INDEX_PREFIX))
+    unused = tuple(n for n in names if n not in taken and not n.startswith(INDEX_PREFIX))
     guessed = layout.classes is None and classes is None
     return Columns(data, called, label, weight, evaluation, tuple(layout.columns), unused, guessed)
 
@@ -270,7 +270,7 @@ def _class_columns(
         if missing:
             raise ValueError(f"there is no column {min(missing)!r}, which is said to be a class")
         return tuple(classes), tuple(classes)
-    found = tuple(name for name in free if not name.startswith(_INDEX_PREFIX))
+    found = tuple(name for name in free if not name.startswith(INDEX_PREFIX))
     if len(found) == 1:
         return found, one_column_names(found[0])
     return found, found
@@ -326,7 +326,7 @@ def writable_names(class_names: tuple[str, ...] | None, n_classes: int) -> tuple
     if class_names is None:
         return numbered(n_classes)
     for name in class_names:
-        if name in SPECIAL_COLUMNS or not name or name.startswith(_INDEX_PREFIX):
+        if name in SPECIAL_COLUMNS or not name or name.startswith(INDEX_PREFIX):
             raise ValueError(
                 f"a table cannot have a class column called {name!r}; rename the class or write .npz"
             )
