@@ -176,6 +176,27 @@ def test_one_column_is_enough_for_two_classes(tmp_path, text, asked, names, labe
     assert sample.labels.tolist() == labels
 
 
+def test_the_index_of_pandas_is_no_class(tmp_path):
+    (tmp_path / "a.csv").write_text(",cat,dog,label\n0,.5,.5,cat\n1,.5,.5,dog\n")
+    sample = pc.read_predictions(tmp_path / "a.csv")
+    assert (sample.class_names, sample.labels.tolist()) == (("cat", "dog"), [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("header", "labels", "found"),
+    [
+        ("p_dot,p_dog", "dog,dot", [1, 0]),
+        ("proba: dot,proba: dog", "dog,dot", [1, 0]),
+        ("p_1,p_2", "0,1", [0, 1]),
+        ("p_dot,p_dog", "p_dog,p_dot", [1, 0]),
+    ],
+)
+def test_columns_may_have_a_prefix_that_labels_do_not_have(tmp_path, header, labels, found):
+    rows = "".join(f".5,.5,{label}\n" for label in labels.split(","))
+    (tmp_path / "a.csv").write_text(f"{header},label\n{rows}")
+    assert pc.read_predictions(tmp_path / "a.csv").labels.tolist() == found
+
+
 def test_labels_of_one_column_that_have_other_names(tmp_path):
     (tmp_path / "a.csv").write_text("y_prob,label\n.7,yes\n.2,no\n")
     with pytest.raises(ValueError, match=r"use classes=\['no', 'yes'\]; the column .* second"):

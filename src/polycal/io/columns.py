@@ -29,6 +29,11 @@ def labels_from_codes(
 
     position = {name: i for i, name in enumerate(classes)}
     found = [position.get(str(value)) for value in values]
+    if None in found:
+        # Columns may be called p_cat, p_dog, ... for the classes cat, dog, ...
+        short = {name: i for i, name in enumerate(_without_prefix(classes))}
+        by_short = [short.get(str(value)) for value in values]
+        found = found if None in by_short else by_short
     if None in found and len(classes) == 2:
         # Whether it is the second of two classes may be said by true and false.
         flags = [_FLAGS.get(str(value).strip().lower()) for value in values]
@@ -67,6 +72,15 @@ def values_from_codes(codes: Ints, values: Sequence[str]) -> NDArray[Any]:
     except ValueError:
         distinct = np.array([*values, None], dtype=object)[:-1]
     return distinct[codes]
+
+
+def _without_prefix(classes: tuple[str, ...]) -> list[str]:
+    """Names without what all of them begin with, up to a mark such as ``_``; none if numbers would be left."""
+    first = classes[0] if classes else ""
+    prefixes = [first[: i + 1] for i, mark in enumerate(first) if mark in "_-.: "]
+    shared = [prefix for prefix in prefixes if all(name.startswith(prefix) for name in classes)]
+    names = [name.removeprefix(shared[-1]) for name in classes] if shared else []
+    return [] if any(name.strip().isdecimal() or not name for name in names) else names
 
 
 def _whole(value: Any) -> int | None:

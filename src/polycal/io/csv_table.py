@@ -15,7 +15,7 @@ from polycal._text import advice, printable
 from polycal._typing import Float64s
 from polycal.io.columns import flags_from_codes, labels_from_codes, values_from_codes
 from polycal.io.gzipped import packed, unpacked
-from polycal.io.layout import Columns, not_a_class, sort_columns, writable_names
+from polycal.io.layout import INDEX_PREFIX, Columns, not_a_class, sort_columns, writable_names
 from polycal.io.reader import Classes, RawPredictions, Reader
 from polycal.sample import row_blocks, row_sums
 from polycal.storage.atomic import replacing
@@ -191,11 +191,10 @@ def _read_header(file: TextIO, separator: str) -> list[str]:
         said = {",": "csv", "\t": "tsv"}.get(other)
         fix = "save the file with ',' as separator" if said is None else f"say so by {_format_advice(said)}"
         raise ValueError(f"the columns are not separated by {_SEPARATORS[separator]}s; {fix}")
-    if "" in header:
-        raise ValueError(
-            f"column {header.index('') + 1} has no name; name it, or if it is an index write the file without it"
-        )
-    return header
+    if "" in header[1:]:
+        raise ValueError(f"column {header.index('', 1) + 1} has no name; name it")
+    # What pandas writes first, without a name, is the index.
+    return [header[0] or f"{INDEX_PREFIX}0__", *header[1:]]
 
 
 def _format_advice(name: str) -> str:
