@@ -93,13 +93,22 @@ def cost(n_columns, n=100_000, n_jobs=2):
 
 
 def left_over():
-    """What is told of the marketing set, by the columns its model was not shown, and by all."""
+    """What is told of the marketing set, by the columns its model was not shown and by all, after each calibrator."""
     fit, fresh = marketing(0)
-    proba = pc.KernelCalibrator().fit(fit.proba, fit.labels).predict_proba(fresh.proba)
-    for names in (HIDDEN, fresh.features.names):
-        features = {name: fresh.features.column(name)[1].astype(int) for name in names}
-        for finding in audited(Sample(proba, fresh.labels), features):
-            print(f"{len(names)} columns: {finding}")
+    hidden = [_columns(part, HIDDEN) for part in (fit, fresh)]
+    multi = pc.MulticalibratedCalibrator().fit(fit.proba, fit.labels, features=hidden[0])
+    made = {
+        "KernelCalibrator": pc.KernelCalibrator().fit(fit.proba, fit.labels).predict_proba(fresh.proba),
+        "MulticalibratedCalibrator": multi.predict_proba(fresh.proba, features=hidden[1]),
+    }
+    for method, proba in made.items():
+        for names in (HIDDEN, fresh.features.names):
+            found = audited(Sample(proba, fresh.labels), _columns(fresh, names))
+            print(f"after {method}, by {len(names)} columns:", *(found or ["nothing"]), sep="\n  ")
+
+
+def _columns(part, names):
+    return {name: part.features.column(name)[1].astype(int) for name in names}
 
 
 PARTS = {

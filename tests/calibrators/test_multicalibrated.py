@@ -172,7 +172,7 @@ def test_missing_values_alone_are_a_side_of_a_split(known):
     binning = Binning.of(np.hstack([x[:, None], rows.log_proba]), np.zeros(3, dtype=bool))
     booster = Booster(1, binning, classes, classes)
     trees, shown = zip(*booster.boost(rows, rows, 3), strict=True)
-    step = booster.step((), list(trees), 2, 1)
+    step = unpacked(*packed(booster.step((), list(trees), 2, 1)))
     np.testing.assert_allclose(step(np.hstack([np.full((2000, 2), 0.5), x[:, None]])), shown[-1])
 
 

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Annotated, ClassVar
 
 import numpy as np
-from scipy.special import ndtri
 
 from polycal._typing import Bools, Float64s, Floats
 from polycal._validation import check_integer, check_seed
@@ -228,24 +227,32 @@ def column_importance(
 ) -> dict[str, float]:
     """What the correlation loses when a column is shuffled among these rows, largest first: permutation importance.
 
-    0 for losses that the best of so many columns would reach by chance in one case of 40. Random rows stand for all
-    where these would be more than so many values of estimators.
+    0 for losses within two standard errors, but for the largest; 0 for all columns if shuffling all of them together
+    loses no more than that: then the witness looks at predictions alone. Random rows stand for all where these would be
+    more than so many values of estimators.
     """
     features = sample.features
     if features is None:
         return {}
     rng = np.random.default_rng(seed)
-    n_rows = max(1, most_values // max(1, len(features.columns) * len(witness.estimators)))
+    n_rows = max(1, most_values // max(1, (len(features.columns) + 1) * len(witness.estimators)))
     rows = rng.permutation(sample.n_samples)[:n_rows]
-    part = sample.take(rows)
+    part, values = sample.take(rows), features.values[rows]
     whole = witness.correlations(part)
-    n_errors = -ndtri(0.025 / len(features.columns))
-    loss: dict[str, float] = {}
-    for place, name in enumerate(features.names):
-        values = features.values[rows].copy()
-        values[:, place] = values[rng.permutation(rows.size), place]
-        shuffled = replace(part, features=Features(values, features.columns))
-        lost = whole - witness.correlations(shuffled)
-        mean = float(part.mass @ lost)
-        loss[name] = mean if mean > n_errors * np.linalg.norm(part.mass * (lost - mean)) else 0.0
-    return dict(sorted(loss.items(), key=lambda item: -item[1]))
+
+    def lost(places: slice | list[int]) -> tuple[float, bool]:
+        """The mean loss, and whether it is beyond two standard errors."""
+        shuffled = values.copy()
+        shuffled[:, places] = values[rng.permutation(values.shape[0])][:, places]
+        loss = whole - witness.correlations(replace(part, features=Features(shuffled, features.columns)))
+        mean = float(part.mass @ loss)
+        return mean, mean > 2.0 * float(np.linalg.norm(part.mass * (loss - mean)))
+
+    if not lost(slice(None))[1]:
+        return dict.fromkeys(features.names, 0.0)
+    losses = {name: lost([place]) for place, name in enumerate(features.names)}
+    most = max(mean for mean, _ in losses.values())
+    kept = {
+        name: max(mean, 0.0) if beyond or mean == most else 0.0 for name, (mean, beyond) in losses.items()
+    }
+    return dict(sorted(kept.items(), key=lambda item: -item[1]))
