@@ -96,8 +96,8 @@ class KernelCalibrator(Calibrator):
     The weights of the folds' models are averaged, which is averaging their logits.
 
     *More rows.* After `partial_fit` the models of the folds go on from where they were, at the penalty chosen, with the
-    same features, landmarks and shares of the pool; old rows stay in their folds. From 1.5 times
-    the rows of the last search on, and where the model is no longer safe, all is searched again.
+    same features, landmarks and shares of the pool; old rows stay in their folds. Beyond 1.5 times the rows of the
+    last search (1.15 times where a pool predicts), and where the model is no longer safe, all is searched again.
 
     *Few rows.* Up to 2,000 rows, a pool predicts: :math:`(1 - t) v + t m`, with a mean m (half linear, half geometric)
     of three maps: the kernel's; `TemperatureScaling`; and vector scaling with a background,

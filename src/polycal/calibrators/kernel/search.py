@@ -125,7 +125,7 @@ def go_on(last: Last, sample: Sample, groups: Ints | None) -> Found | None:
     Old rows stay in their folds, so that no model starts from one that has seen the rows it is to be judged by.
     """
     n_folds, n = int(last.fold_of.max()) + 1, sample.n_samples
-    if n > tuning.SEARCH_AGAIN * last.n_searched:
+    if n > last.n_searched * (tuning.SEARCH_POOL_AGAIN if last.pool.gains else tuning.SEARCH_AGAIN):
         return None
     fold_of = np.concatenate([last.fold_of, _deal(sample, groups, last.fold_of, n_folds)])
     order, folds = sort_by_fold([np.flatnonzero(fold_of == fold) for fold in range(n_folds)])

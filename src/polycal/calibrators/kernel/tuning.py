@@ -80,8 +80,9 @@ POOL_ERRORS, DOUBTFUL_ERRORS, EXTRA_ERRORS = 0.5, 1.0, 0.2
 # With more rows than this the kernel decides alone, and its baseline is fitted once for all folds.
 FEW_ROWS = 2000
 
-# More rows: the model is fitted from the one before until there are so many times the rows of the last search.
-SEARCH_AGAIN = 1.5
+# More rows: the model is fitted from the one before until there are so many times the rows of the last search; fewer
+# where a pool predicts, whose shares follow few rows closely.
+SEARCH_AGAIN, SEARCH_POOL_AGAIN = 1.5, 1.15
 
 # Rows that are alike. Smaller probabilities are not told apart. Groups are joined up to so many rows: of near copies,
 # and of batches; there are so many groups a fold at least.
