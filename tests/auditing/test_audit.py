@@ -150,7 +150,7 @@ def test_wrong_parameters_are_refused(data, wrong, message):
 @pytest.mark.slow
 @pytest.mark.parametrize(("k", "n"), [(7, 300), (100, 400)])
 def test_calibrated_predictions_are_rarely_accused(k, n):
-    n_sets, accused = 100, 0
+    n_sets, accused = 60, 0
     for seed in range(n_sets):
         made = pc.datasets.make_calibrated(n, k, random_state=seed)
         # The searches of a default audit; measuring its errors would cost most of the time and accuse nobody.
