@@ -190,17 +190,29 @@ def _write_large(path, n_rows, n_classes):
     np.save(path.with_name(f"{path.stem}.labels.npy"), labels)
 
 
-# Not getrusage: what it says of a new process includes the process that started it.
+# What the process has allocated, which is looked at a hundred times a second. Pages of libraries come on top: how many
+# of them the system maps differs from machine to machine, and it takes them back when memory is short.
 _PEAK = """
 import sys
+import time
 from pathlib import Path
+from threading import Thread
+
 from numba.core.event import install_recorder
 from polycal import audit_stream
 
+seen = [0]
+
+def watch():
+    while True:
+        status = Path("/proc/self/status").read_text()
+        seen[0] = max(seen[0], int(status.split("RssAnon:")[1].split()[0]))
+        time.sleep(0.01)
+
+Thread(target=watch, daemon=True).start()
 with install_recorder("numba:compile") as compilations:
     audit = audit_stream(sys.argv[1], memory="512MiB", n_jobs=8)
-status = Path("/proc/self/status").read_text()
-print(audit.n_samples, status.split("VmHWM:")[1].split()[0], len(compilations.buffer))
+print(audit.n_samples, seen[0], len(compilations.buffer))
 """
 
 
@@ -229,4 +241,5 @@ def test_the_memory_bound_is_kept(tmp_path):
     assert (tmp_path / "large.npy").stat().st_size > 512 << 20
     n_samples, peak = _peak(tmp_path / "large.npy")
     assert n_samples == 1_500_000
-    assert peak * 1024 < 512 << 20
+    # With room for 100 MiB of libraries.
+    assert peak * 1024 < 412 << 20

@@ -226,7 +226,7 @@ def audit_stream(
     notions, auditors, groups, losses, taxonomy, calibrator, kernel, alpha, random_state, n_jobs
         As for `audit`.
     memory : int or str, default "1GiB"
-        What may be used in all, at least 512 MiB; more is used by the compiler in the first run, for weights that
+        What may be allocated in all, at least 512 MiB; more is used by the compiler in the first run, for weights that
         differ from row to row, of which 24 bytes are kept for each judging row and finding, and with thousands of
         classes, whose searches take memory quadratic in their number. The result does not depend on it.
     part : {"all", "calibration", "evaluation"}

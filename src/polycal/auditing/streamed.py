@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from polycal._threads import map_threads
+from polycal._threads import map_threads, thread_budget
 from polycal._typing import Ints
 from polycal.auditing.costs import (
     Cost,
@@ -88,8 +88,8 @@ from polycal.states.sums import ScoreState
 _CELLS, _CLASS_CELLS, _TEST_CELLS = 1 << 16, 1 << 20, 1 << 10
 # Rows of the pictures: more could not be seen.
 _DRAWN_ROWS = 20_000
-# What a row takes while a certificate is finished.
-_PROOF_BYTES = 128
+# What a row takes while a certificate is finished, and what a thread takes for each probability of the sketch.
+_PROOF_BYTES, _SKETCH_BYTES = 128, 32
 
 
 @dataclass(eq=False)
@@ -137,8 +137,10 @@ class StreamedRows(Rows):
             return ()
         sketch, plan = measured.sketch.finish(), self.plan
         found = self._searched(sketch)
-        self._notions = searched_notions(self.plan.notions, sketch, found)
-        self._judged = self._run(self._judging(found, sketch))
+        with thread_budget(self._sketch_jobs):
+            self._notions = searched_notions(self.plan.notions, sketch, found)
+            judging = self._judging(found, sketch)
+        self._judged = self._run(judging)
         threads = self.source.n_threads(_PROOF_BYTES * measured.n_judging, plan.n_jobs)
         certificates = map_threads(CertificateState.finish, self._judged.certificates.values(), threads)
         readings = [state.finish() for state in self._judged.readings.values()]
@@ -180,7 +182,7 @@ class StreamedRows(Rows):
     def named_pictures(self, before: Rows | None) -> list[Picture]:
         """On a random sample of the rows that judge."""
         plan, ranks = self.plan, self._ranks()
-        drawn = named_pictures(self._series(before), plan.groups, ranks, 1 - plan.alpha, plan.n_jobs)
+        drawn = named_pictures(self._series(before), plan.groups, ranks, 1 - plan.alpha, self._sketch_jobs)
         return [replace(picture, rows="sampled") for picture in drawn]
 
     def found_pictures(self, findings: Sequence[Finding], before: Rows | None) -> list[Picture]:
@@ -210,6 +212,12 @@ class StreamedRows(Rows):
     def _width(self) -> int:
         """By which cells and sketches are sized: the number of classes, of lists at most that of those measured."""
         return min(self.source.n_classes, MOST_CLASSES) if self.source.is_listed else self.source.n_classes
+
+    @property
+    def _sketch_jobs(self) -> int:
+        """Threads that work on the sketch: each has some arrays of its size, which the memory must have room for."""
+        cells = sketch_rows(self._width) * self._width
+        return self.source.n_threads(_SKETCH_BYTES * cells, self.plan.n_jobs)
 
     def _choose_classes(self) -> Ints | None:
         """The classes to measure; None if all."""
@@ -255,7 +263,7 @@ class StreamedRows(Rows):
         """The witnesses: of kernels from all searched rows, of everything else from the sketch."""
         kernels = {name: one for name, one in self.plan.auditors.items() if isinstance(one, KernelAuditor)}
         others = {name: one for name, one in self.plan.auditors.items() if name not in kernels}
-        found = search_all(others, sketch, self.plan.n_jobs)
+        found = search_all(others, sketch, self._sketch_jobs)
         if kernels:
             landmarks = choose_landmarks(sketch)
             states = {
