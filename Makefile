@@ -46,7 +46,7 @@ build/axe/node_modules/axe-core:
 		|| echo 'axe-core could not be installed: accessibility tests will be skipped.'
 
 # What most tests need is compiled while the sources are checked.
-test: $(STAMP)-dev browser  ## Run every test (about ten minutes on two cores)
+test: $(STAMP)-dev browser  ## Run every test (about thirteen minutes on two cores, set-up included)
 	@$(MAKE) --no-print-directory --jobs 2 check compile
 	$(PYTEST) --randomly-seed=1
 
