@@ -18,6 +18,8 @@ from polycal._validation import check_jobs
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+# Applies a function to each item, in order.
+Run = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 # Threads allowed here; None outside of any budget, where there is one for each core.
 _budget: ContextVar[int | None] = ContextVar("thread_budget", default=None)
@@ -72,8 +74,13 @@ def map_threads(
 ) -> list[Result]:
     """Apply ``function`` to each item, in order, on the threads of the budget, at most ``n_jobs`` of them."""
     work = list(items)
-    with _pool(min(len(work), thread_count(n_jobs)) if len(work) > 1 else 1) as run:
+    with thread_pool(min(len(work), thread_count(n_jobs)) if len(work) > 1 else 1) as run:
         return run(function, work)
+
+
+def map_here(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Apply ``function`` to each item on the caller's own thread."""
+    return [function(item) for item in items]
 
 
 def deal(items: Iterable[Item], workers: Sequence[Callable[[Item], object]]) -> None:
@@ -107,7 +114,7 @@ def deal(items: Iterable[Item], workers: Sequence[Callable[[Item], object]]) -> 
                 errors[number] = error
                 ended.set()
 
-    with _pool(len(workers)) as run:
+    with thread_pool(len(workers)) as run:
         try:
             run(serve, range(len(workers)))
         finally:
@@ -118,10 +125,13 @@ def deal(items: Iterable[Item], workers: Sequence[Callable[[Item], object]]) -> 
 
 
 @contextmanager
-def _pool(n_threads: int) -> Iterator[Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]]:
-    """A function like `map` that works on so many threads, none of which may start others."""
+def thread_pool(n_threads: int) -> Iterator[Run]:
+    """A function like `map` that works on so many threads, none of which may start others.
+
+    For many short calls: `map_threads` starts its threads anew each time.
+    """
     if n_threads == 1:
-        yield lambda function, items: [function(item) for item in items]
+        yield map_here
         return
 
     with thread_budget(1), ThreadPoolExecutor(n_threads) as pool:

@@ -1,16 +1,20 @@
 """The log loss of softmax models: value, gradient, curvature; and the scores that models are chosen by."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
 
+from polycal._threads import Run, thread_count, thread_pool
 from polycal._typing import Bools, Float64s, Floats, Ints
 from polycal.sample import Sample, row_blocks, row_sums
 from polycal.steps import Log
 
 # Numbers in predictions on which nobody waits for the fit.
 _SMALL = 2**16
+# Multiplications from which a pass over the rows is worth several threads.
+LARGE = 1 << 26
 _TINY = float(np.finfo(np.float32).tiny)
 
 
@@ -31,6 +35,11 @@ def total_weight(sample: Sample) -> float:
 def working_dtype(sample: Sample) -> type[np.floating]:
     """Double precision where it costs nothing; single precision, several times faster, is enough to find a model."""
     return np.float64 if sample.proba.size <= _SMALL else np.float32
+
+
+def pass_threads(multiplications: int) -> AbstractContextManager[Run]:
+    """Threads for one pass over the rows after the other, several where each has so many multiplications."""
+    return thread_pool(thread_count() if multiplications >= LARGE else 1)
 
 
 def losses_and_proba(logits: Floats, labels: Ints) -> tuple[Float64s, Floats]:

@@ -14,9 +14,9 @@ _SUFFICIENT = 1e-4
 _SMALLEST_STEP = 1e-3
 # Newton's method: the part of the value that a last step may promise.
 _NEWTON_STEPS, _NEWTON_TOLERANCE = 30, 1e-6
-# L-BFGS: pairs remembered, what a step's length is multiplied by when it fails and after it succeeded, and how many
-# steps a preconditioner is good for.
-_MEMORY, _SHORTER, _LONGER, _STALE = 8, 0.4, 1.6, 20
+# L-BFGS: pairs remembered, what a step's length is multiplied by at least when it fails, and after it succeeded, and
+# how many steps a preconditioner is good for.
+_MEMORY, _SHORTEST, _LONGER, _STALE = 8, 0.1, 1.6, 20
 # Where the value is below this, accuracy is absolute: separable data have no least loss but 0.
 _SMALL_VALUE = 0.01
 
@@ -139,7 +139,9 @@ def _search(
         new_value, new_gradient = objective(ahead)
         if new_value <= value - _SUFFICIENT * length * slope + rounding:
             return ahead, new_value, new_gradient, min(1.0, _LONGER * length)
-        length *= _SHORTER
+        # The parabola through what is known has its least value here, before the middle.
+        above = new_value - value + length * slope
+        length *= max(_SHORTEST, 0.5 * length * slope / above)
     return None
 
 

@@ -8,12 +8,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polycal._threads import map_threads
+from polycal._threads import Run, map_here, map_threads
 from polycal._typing import Float64s, Floats, Ints
 from polycal.calibrators.loss import (
+    LARGE,
     curvature,
     directional_derivatives,
     losses_and_proba,
+    pass_threads,
     to_residual,
     total_weight,
 )
@@ -27,8 +29,9 @@ _NEGLIGIBLE = 1e-3
 # No penalty counts for less than this multiple of the curvature's rounding error: some may be 0.
 _WEAKEST = 10.0
 
-# Multiplications from which a pass over the rows is worth several threads.
-_LARGE = 1 << 26
+# Where several threads share the blocks of rows, these are as small as if they were at least so wide: they fit into a
+# core's own memory. The number of threads does not matter for the sums.
+_WIDE = 1024
 
 Directions = Callable[[slice], Floats]
 
@@ -45,24 +48,29 @@ def fit_tilt(sample: Sample, offset: Floats, directions: Directions, n_direction
         Gives the directions of a block of rows, of shape (n_directions, n_rows, n_classes).
     n_directions : int
     """
-    return newton(partial(tilt_derivatives, sample, offset, directions), np.zeros(n_directions))
+    with pass_threads(offset.size * n_directions**2) as run:
+        return newton(partial(tilt_derivatives, sample, offset, directions, run=run), np.zeros(n_directions))
 
 
 def tilt_derivatives(
-    sample: Sample, offset: Floats, directions: Directions, amount: Float64s
+    sample: Sample, offset: Floats, directions: Directions, amount: Float64s, run: Run = map_here
 ) -> tuple[float, Float64s, Float64s]:
     """Log loss with the prior, its gradient and its Hessian."""
     prior, mass = 1.0 / total_weight(sample), sample.mass
+
+    def part(rows: slice) -> tuple[float, Float64s, Float64s]:
+        along = directions(rows)
+        logits = offset[rows] + np.einsum("jic,j->ic", along, amount.astype(offset.dtype))
+        return directional_derivatives(logits, along, sample.labels[rows], mass[rows])
+
     loss, gradient, hessian = (
         0.5 * prior * float(amount @ amount),
         prior * amount,
         prior * np.eye(amount.size),
     )
-    for rows in row_blocks(offset.shape[0], (amount.size + 1) * offset.shape[1]):
-        along = directions(rows)
-        logits = offset[rows] + np.einsum("jic,j->ic", along, amount.astype(offset.dtype))
-        parts = directional_derivatives(logits, along, sample.labels[rows], mass[rows])
-        loss, gradient, hessian = loss + parts[0], gradient + parts[1], hessian + parts[2]
+    blocks = row_blocks(offset.shape[0], (amount.size + 1) * offset.shape[1])
+    for more, along, square in run(part, list(blocks)):
+        loss, gradient, hessian = loss + more, gradient + along, hessian + square
     return loss, gradient, hessian
 
 
@@ -164,15 +172,21 @@ class SoftmaxRegression:
 
     def loss(self, weight: Floats) -> tuple[float, Floats]:
         """The log loss, and its gradient."""
+        with pass_threads(self.labels.size * weight.size) as run:
+            return self._loss(weight, run)
 
+    def is_large(self, n_weights: int) -> bool:
+        """Whether several threads share each pass over the rows with so many weights."""
+        return self.labels.size * n_weights >= LARGE
+
+    def _loss(self, weight: Floats, run: Run) -> tuple[float, Floats]:
         def part(rows: slice) -> tuple[float, Floats]:
             losses, proba = losses_and_proba(self._logits(weight, rows), self.labels[rows])
             value = float(np.dot(losses, self.mass[rows]))
             return value, self.features[rows].T @ to_residual(proba, self.labels[rows], self.mass[rows])
 
-        is_large = self.labels.size * weight.size >= _LARGE
         value, gradient = 0.0, np.zeros_like(weight)
-        for more, along in map_threads(part, self._blocks(max(weight.shape)), -1 if is_large else 1):
+        for more, along in run(part, list(self._blocks(weight))):
             value, gradient = value + more, np.add(gradient, along, out=gradient)
         return value, gradient
 
@@ -183,25 +197,28 @@ class SoftmaxRegression:
         kept = KeptBlocks() if kept is None else kept
 
         def objective(weight: Floats) -> tuple[float, Floats]:
-            value, gradient = self.loss(weight)
+            if kept.at is not weight:
+                kept.at, kept.loss = weight, self._loss(weight, run)
+            value, gradient = kept.loss
             pull = penalty.gradient(weight)
-            gradient += pull
-            return value + penalty.value(weight, pull), gradient
+            total = value + penalty.value(weight, pull)
+            return total, np.add(gradient, pull, out=pull)
 
         def preconditioner_at(weight: Floats) -> Preconditioner:
-            blocks = kept.fresh(lambda: self._class_blocks(weight, penalty))
+            blocks = kept.fresh(lambda: self._class_blocks(weight, penalty, run))
             return lambda gradient: penalty.centred(blocks.solve(gradient, penalty.amount))
 
-        found = lbfgs(objective, penalty.settled(start), preconditioner_at, effort)
+        with pass_threads(self.labels.size * start.size) as run:
+            found = lbfgs(objective, penalty.settled(start), preconditioner_at, effort)
         kept.is_stale = False
         return found
 
-    def _class_blocks(self, weight: Floats, penalty: Penalty) -> "ClassBlocks":
+    def _class_blocks(self, weight: Floats, penalty: Penalty, run: Run) -> "ClassBlocks":
         """The curvature at these weights."""
         proba = np.zeros((self.labels.size, weight.shape[1]), dtype=self.features.dtype)
-        for rows in self._blocks(weight.shape[1]):
+        for rows in self._blocks(weight):
             proba[rows] = losses_and_proba(self._logits(weight, rows), self.labels[rows])[1]
-        return ClassBlocks(self.features, proba, self.mass, penalty.each(weight.shape[1]))
+        return ClassBlocks(self.features, proba, self.mass, penalty.each(weight.shape[1]), run=run)
 
     def _logits(self, weight: Floats, rows: slice) -> Floats:
         logits: Floats = self.features[rows] @ weight
@@ -209,8 +226,9 @@ class SoftmaxRegression:
             logits += self.offset[rows]
         return logits
 
-    def _blocks(self, width: int) -> Iterator[slice]:
+    def _blocks(self, weight: Floats) -> Iterator[slice]:
         """Slices of the rows that count."""
+        width = max(*weight.shape, _WIDE if self.is_large(weight.size) else 0)
         for part in self.parts:
             for rows in row_blocks(part.stop - part.start, width):
                 yield slice(part.start + rows.start, part.start + rows.stop)
@@ -235,27 +253,37 @@ class ClassBlocks:
         Relative penalties.
     block_size : int
         Features in a block.
+    run : callable
+        Decomposes the classes' blocks.
     """
 
     def __init__(
-        self, features: Floats, proba: Floats, mass: Floats, relative: Floats, block_size: int = _BLOCK_SIZE
+        self,
+        features: Floats,
+        proba: Floats,
+        mass: Floats,
+        relative: Floats,
+        block_size: int = _BLOCK_SIZE,
+        run: Run = map_here,
     ) -> None:
         dtype, n_classes = features.dtype, proba.shape[1]
         mass = mass.astype(dtype, copy=False)
         size = min(block_size, features.shape[1])
-        largest = float(np.einsum("i,ij,ij->j", mass, features, features).max())
+        self._diagonal, largest = _diagonals(features, proba, mass)
         self._relative = np.maximum(relative, _WEAKEST * float(np.finfo(dtype).eps) * largest).astype(dtype)
-        self._diagonal = _diagonals(features, proba, mass)
         self._members = np.argpartition(-self._diagonal / self._relative, size - 1, axis=0)[:size].T.copy()
         self._root = 1.0 / np.sqrt(np.take_along_axis(self._relative.T, self._members, axis=1))
         self._values = np.empty((n_classes, size), dtype=dtype)
         self._vectors = np.empty((n_classes, size, size), dtype=dtype)
-        for c in range(n_classes):
+
+        def decompose(c: int) -> None:
             weight = curvature(proba[:, [c]], mass)[:, 0]
             rows = np.flatnonzero(weight > _NEGLIGIBLE * weight.max())
-            scaled = features[rows].take(self._members[c], axis=1) * self._root[c]
+            scaled = features[rows[:, None], self._members[c]] * self._root[c]
             values, self._vectors[c] = np.linalg.eigh((scaled.T * weight[rows]) @ scaled)
             self._values[c] = np.maximum(values, 0.0)
+
+        run(decompose, range(n_classes))
 
     def solve(self, gradient: Floats, amount: float) -> Floats:
         """The step for a gradient of shape (n_features, n_classes) and an amount of the penalty, in its dtype."""
@@ -270,20 +298,35 @@ class ClassBlocks:
         return out
 
 
-def _diagonals(features: Floats, proba: Floats, mass: Floats) -> Floats:
-    """The Hessian's diagonal, ``sum_i mass_i q_il (1 - q_il) x_ij^2``."""
+def _diagonals(features: Floats, proba: Floats, mass: Floats) -> tuple[Floats, float]:
+    """The Hessian's diagonal, ``sum_i mass_i q_il (1 - q_il) x_ij^2``, and the largest mean square of a feature."""
     out = np.zeros((features.shape[1], proba.shape[1]), dtype=features.dtype)
+    means = np.zeros(features.shape[1], dtype=features.dtype)
     for rows in row_blocks(features.shape[0], features.shape[1]):
-        out += np.square(features[rows]).T @ curvature(proba[rows], mass[rows])
-    return out
+        squares = np.square(features[rows])
+        out += squares.T @ curvature(proba[rows], mass[rows])
+        means += mass[rows] @ squares
+    return out, float(means.max())
 
 
 @dataclass
 class KeptBlocks:
-    """Blocks that serve one search after the other, until one finds them stale and makes them anew."""
+    """What one search leaves to the next: blocks, until one finds them stale and makes them anew; and the last loss.
+
+    Attributes
+    ----------
+    blocks : ClassBlocks or None
+    is_stale : bool
+    at : ndarray of float, or None
+        The weights of the last loss: a search begins where the one before ended.
+    loss : (float, ndarray)
+        That loss without the penalty, and its gradient.
+    """
 
     blocks: ClassBlocks | None = None
     is_stale: bool = False
+    at: Floats | None = None
+    loss: tuple[float, Floats] = 0.0, np.empty(0)
 
     def fresh(self, make: Callable[[], ClassBlocks]) -> ClassBlocks:
         """The blocks kept, at first; asked for again within a search, new ones."""
@@ -322,12 +365,16 @@ class FoldModels:
 
     def move(self, penalties: Sequence[Penalty], effort: Effort, done: int = 0) -> None:
         """Fit anew with a penalty for each fold, from the models before; but for some first."""
+        is_large = self.problems[0].is_large(self.weights[0].size)
 
         def solve(i: int) -> Floats:
+            if is_large and self._kept[i].blocks is None:
+                self._kept[i].blocks = self._kept[done].blocks
             return self.problems[i].solve(penalties[i], self.weights[i], effort, self._kept[i])
 
-        # A solution is a new array, which the next one does not change.
-        solved = map_threads(solve, range(done, len(self.folds)))
+        # Large problems have threads of their own, so that one fold comes after the other, and its blocks serve the
+        # next. A solution is a new array, which the next one does not change.
+        solved = map_threads(solve, range(done, len(self.folds)), 1 if is_large else -1)
         self.weights = [*self.weights[:done], *solved]
 
     def held_out(self, weights: Sequence[Floats] | None = None) -> Floats:

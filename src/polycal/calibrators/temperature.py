@@ -1,13 +1,15 @@
 """Temperature scaling: one number for all predictions."""
 
 import math
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 
+from polycal._threads import Run
 from polycal._typing import Floats
 from polycal.calibrators.base import Calibrator
-from polycal.calibrators.loss import log_proba, losses_and_proba, to_residual, total_weight
+from polycal.calibrators.loss import log_proba, losses_and_proba, pass_threads, to_residual, total_weight
 from polycal.calibrators.priors import PRIOR, check_prior, slope_penalty_gradient
 from polycal.sample import Sample, row_blocks
 from polycal.steps import Affine, Log, Program, Softmax
@@ -15,6 +17,8 @@ from polycal.steps import Affine, Log, Program, Softmax
 # Outside these the predictions are all but one-hot, or all but uniform.
 _COLDEST, _HOTTEST = 1e-2, 1e2
 _TOLERANCE = 1e-10
+# Multiplications that an exponential takes as long as.
+_EXPONENTIAL = 32
 
 
 class TemperatureScaling(Calibrator):
@@ -73,13 +77,19 @@ def temperature_steps(temperature: float) -> Program:
 
 def fit_inverse_temperature(sample: Sample, logs: Floats, prior: float = PRIOR) -> float:
     """The 1/T of least log loss with the prior, within the bounds: where the derivative changes sign."""
-    from scipy.optimize import toms748  # noqa: PLC0415 - slow to import
-
     weight = prior / total_weight(sample)
 
     def slope(log_inverse: float) -> float:
         inverse = math.exp(log_inverse)
-        return _slope(sample, logs, inverse) + weight * slope_penalty_gradient(inverse)
+        return _slope(sample, logs, inverse, run) + weight * slope_penalty_gradient(inverse)
+
+    with pass_threads(_EXPONENTIAL * logs.size) as run:
+        return _root(slope)
+
+
+def _root(slope: Callable[[float], float]) -> float:
+    """Where it changes sign, within the bounds."""
+    from scipy.optimize import toms748  # noqa: PLC0415 - slow to import
 
     at_one = slope(0.0)
     if at_one == 0.0:
@@ -93,11 +103,13 @@ def fit_inverse_temperature(sample: Sample, logs: Floats, prior: float = PRIOR) 
     return math.exp(toms748(slope, min(0.0, bound), max(0.0, bound), xtol=_TOLERANCE, rtol=_TOLERANCE))
 
 
-def _slope(sample: Sample, logs: Floats, inverse: float) -> float:
+def _slope(sample: Sample, logs: Floats, inverse: float, run: Run) -> float:
     """The derivative of the log loss by 1/T."""
-    slope, mass, labels = 0.0, sample.mass, sample.labels
-    for rows in row_blocks(*logs.shape):
+    mass, labels = sample.mass, sample.labels
+
+    def part(rows: slice) -> float:
         block = logs[rows].astype(np.float64)
         _, proba = losses_and_proba(inverse * block, labels[rows])
-        slope += float(np.vdot(to_residual(proba, labels[rows], mass[rows]), block))
-    return slope
+        return float(np.vdot(to_residual(proba, labels[rows], mass[rows]), block))
+
+    return sum(run(part, list(row_blocks(*logs.shape))))

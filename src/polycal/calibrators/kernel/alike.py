@@ -4,6 +4,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from polycal._threads import map_threads
 from polycal._typing import Floats, Ints
 from polycal.calibrators.kernel import tuning
 from polycal.calibrators.kernel.baseline import Baseline
@@ -152,9 +153,12 @@ def _joined(points: Floats) -> Ints:
     """The component of each point where it is joined with its nearest."""
     squares = np.einsum("ij,ij->i", points, points)
     nearest = np.empty(len(points), dtype=np.int64)
-    for rows in row_blocks(len(points), len(points)):
+
+    def find(rows: slice) -> None:
         distances = squares - 2.0 * (points[rows] @ points.T)
         distances[np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)] = np.inf
         nearest[rows] = distances.argmin(axis=1)
+
+    map_threads(find, row_blocks(len(points), len(points)))
     graph = coo_array((np.ones(len(points)), (np.arange(len(points)), nearest)), shape=(len(points),) * 2)
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)

@@ -79,11 +79,11 @@ class KernelCalibrator(Calibrator):
     thousandth or more, x is also tried of :math:`s = \mathrm{softmax}(\log v / T)` instead of q, with :math:`\tau =
     10^{-20}` and less of a penalty on bias and own logarithm: behind the background, q does not tell small
     probabilities apart. With a hundred rows a class, or where a penalty of :math:`10^{-4}` or less is best, the same
-    with likeness to landmarks is tried: to up to 1,000 calibration rows (60,000/k with more than 60 classes), by a
-    Gaussian kernel on :math:`\log \max(s, 10^{-10})` of a scale of 0.32 median distances (Nystrom features, with
-    0.3 of the penalty). That bends what is linear otherwise. With :math:`nk^2` above 8 million it is left out where x
-    of s was tried and gained nothing. And where so small a penalty is best and there are no more than 255 classes, the
-    logits of `MatrixScaling`, fitted on the same folds, are mixed in.
+    with likeness to landmarks is tried for up to 70 classes: to up to 1,000 calibration rows (60,000/k with more than
+    60 classes), by a Gaussian kernel on :math:`\log \max(s, 10^{-10})` of a scale of 0.32 median distances (Nystrom
+    features, with 0.3 of the penalty). That bends what is linear otherwise. With :math:`nk^2` above 8 million it is
+    left out where x of s was tried and gained nothing. And where so small a penalty is best and there are no more than
+    255 classes, the logits of `MatrixScaling`, fitted on the same folds, are mixed in.
 
     *Selection.* Penalties are tried from large to small, on all but one fold each time. For each of them
     :math:`\gamma` and :math:`\alpha` are fitted to the held-out rows, and parts of that change tried too. The model
@@ -91,8 +91,8 @@ class KernelCalibrator(Calibrator):
     where it stops getting better. Other features, and matrix scaling, must gain more than two standard errors of
     the paired difference on the best before; their path begins near the best penalty before. With more than 2,000 rows,
     landmarks and matrix scaling are tried on one fold first, and with :math:`nk^2` above 8 million so is everything,
-    with every other penalty:
-    other folds are fitted where that was better, by the same path and on to smaller penalties while these are better.
+    with every other penalty from a middle one on (larger ones, if that is the best): other folds are fitted where that
+    was better, by the same path, whose last penalties are looked at again.
     The weights of the folds' models are averaged, which is averaging their logits.
 
     *More rows.* After `partial_fit` the models of the folds go on from where they were, at the penalty chosen, with the

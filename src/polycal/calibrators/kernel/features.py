@@ -5,6 +5,7 @@ from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
+from polycal._threads import map_threads
 from polycal._typing import Float64s, Floats
 from polycal.calibrators.kernel import tuning
 from polycal.kernels.kernels import Gaussian, median_distance
@@ -150,9 +151,12 @@ class LandmarkFeatures:
         n, width = plain.shape
         out = np.empty((n, width + self.whitening.shape[1]), dtype=plain.dtype)
         out[:, :width] = plain
-        for rows in row_blocks(n, self.landmarks.shape[0]):
+
+        def fill(rows: slice) -> None:
             # In double precision: single would not tell predictions apart that lie close together.
             out[rows, width:] = self.kernel.block(_floored(log_proba[rows]), self.landmarks) @ self.whitening
+
+        map_threads(fill, row_blocks(n, self.landmarks.shape[0]))
         return out
 
     def penalty(self, n_classes: int) -> Floats:

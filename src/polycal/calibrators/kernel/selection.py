@@ -18,7 +18,7 @@ from polycal.calibrators.kernel.features import (
     fit_landmarks,
 )
 from polycal.calibrators.kernel.trial import Choice, FoldMatrices, Trial
-from polycal.calibrators.loss import Scores
+from polycal.calibrators.loss import Scores, pass_threads
 from polycal.calibrators.matrix import HeldOutPath
 from polycal.calibrators.priors import PRIOR, MatrixPenalty
 from polycal.calibrators.regression import ClassBlocks, FoldModels, Ridge, SoftmaxRegression
@@ -46,7 +46,7 @@ def choose_model(trial: Trial, mixture: Mixture, seed: int, choice: Choice) -> C
     if mixture.hidden >= tuning.HIDING:
         choice = choose(trial, FEATURES_OF_INPUT, choice)
     # Landmarks go with features of the input: where work is much, and these gain nothing, they are left out.
-    is_hopeless = (
+    is_hopeless = k > tuning.LANDMARK_CLASSES or (
         trial.tried < len(trial.folds) and "input" in choice.gains and choice.gains["input"].log_loss < 0.0
     )
     if not is_hopeless and (choice.has_small_penalty or sample.n_samples >= tuning.MANY_ROWS * k):
@@ -82,36 +82,48 @@ def choose(trial: Trial, features: Features, before: Choice) -> Choice:
         The best with other features: a little above its penalty is large enough to begin with.
     """
     now_doing(KINDS[features.kind], _DONE[features.kind])
-    above = max(0, tuning.PENALTIES.index(before.penalty) - tuning.ABOVE) if before.weights else 0
-    models, penalties = _fold_models(trial, features, trial.folds[: trial.tried])
-    walk = _Walk(trial, features, models, penalties)
-    best = walk.down(above, tuning.AT_LEAST if above == 0 else tuning.ABOVE, tuning.PATIENCE // trial.stride)
+    if before.weights:
+        start = max(0, tuning.PENALTIES.index(before.penalty) - tuning.ABOVE * trial.stride)
+    else:
+        start = 0 if trial.stride == 1 else tuning.MIDDLE
+    walk = _Walk.of(trial, features)
+    best = walk.down(start, tuning.ABOVE if start else tuning.AT_LEAST, tuning.PATIENCE // trial.stride)
+    if not before.weights:
+        best = _up(trial, features, start, best)
     return before.or_better(best, features.kind, trial)
+
+
+def _up(trial: Trial, features: Features, start: int, best: Choice) -> Choice:
+    """Larger penalties than one that a walk began with, from no model each, while that is the best of it."""
+    for i in range(start - trial.stride, -1, -trial.stride):
+        if best.path and best.path[-1] != tuning.PENALTIES[i + trial.stride]:
+            break
+        walk = _Walk.of(trial, features)
+        walk.models.move(walk.penalties(tuning.PENALTIES[i]), tuning.EFFORT)
+        best = walk.look(best, tuning.PENALTIES[i : i + 1])
+    return best
 
 
 @dataclass(frozen=True, eq=False)
 class _Walk:
-    """Models that go from penalty to penalty; ``done`` are those that they have come by."""
+    """Models that go from penalty to penalty."""
 
     trial: Trial
     features: Features
     models: FoldModels
     penalties: Callable[[float], Sequence[Ridge]]
-    done: Sequence[float] = ()
 
-    def down(
-        self, start: int, at_least: int, patience: int, best: Choice | None = None, *, is_there: bool = False
-    ) -> Choice:
-        """Go down from a penalty, so far at least, until so many in a row do not get better; the best.
+    @classmethod
+    def of(cls, trial: Trial, features: Features) -> "_Walk":
+        """No models yet, of the folds that are tried."""
+        return cls(trial, features, *_fold_models(trial, features, trial.folds[: trial.tried]))
 
-        ``is_there`` where the models are those of the first penalty already, the last of those done.
-        """
-        idle, path, trail = 0, list(self.done), list[Sequence[Floats]]()
-        best = Choice() if best is None else best
+    def down(self, start: int, at_least: int, patience: int) -> Choice:
+        """Go down from a penalty, so far at least, until so many in a row do not get better; the best."""
+        idle, best, path, trail = 0, Choice(), list[float](), list[Sequence[Floats]]()
         for i in range(start, len(tuning.PENALTIES), self.trial.stride):
-            if i > start or not is_there:
-                self.models.move(self.penalties(tuning.PENALTIES[i]), tuning.EFFORT)
-                path.append(tuning.PENALTIES[i])
+            self.models.move(self.penalties(tuning.PENALTIES[i]), tuning.EFFORT)
+            path.append(tuning.PENALTIES[i])
             before, best = best, self.look(best, path)
             improved = best.weights is not before.weights
             if improved:
@@ -134,22 +146,22 @@ class _Walk:
 
 def path_to(trial: Trial, features: Features, path: Sequence[float]) -> Floats:
     """The changes of held-out rows at the end of a path of penalties."""
-    models, penalties = _fold_models(trial, features, trial.folds[: trial.tried])
+    walk = _Walk.of(trial, features)
     for penalty in path:
-        models.move(penalties(penalty), tuning.EFFORT)
-    return models.held_out()
+        walk.models.move(walk.penalties(penalty), tuning.EFFORT)
+    return walk.models.held_out()
 
 
 def complete(trial: Trial, choice: Choice) -> Choice:
     """The choice with models of all folds of a trial, the first of which it has already, mixed by their rows.
 
-    The last penalties of the path are looked at again, and it goes on where smaller ones are better for all folds.
+    The last penalties of the path are looked at again with all folds.
     """
     done = len(choice.weights)
     if done == trial.tried or choice.features is None:
         return choice
-    models, penalties = _fold_models(trial, choice.features, trial.folds[: trial.tried])
-    walk, best = _Walk(trial, choice.features, models, penalties, choice.path), Choice()
+    walk, best = _Walk.of(trial, choice.features), Choice()
+    models, penalties = walk.models, walk.penalties
     for end in range(1, len(choice.path) + 1):
         models.move(penalties(choice.path[end - 1]), tuning.EFFORT, done)
         back = len(choice.path) - end
@@ -157,7 +169,7 @@ def complete(trial: Trial, choice: Choice) -> Choice:
             models.weights = [*choice.trail[-back], *models.weights[done:]]
             best = walk.look(best, choice.path[:end])
     models.weights = [*choice.weights, *models.weights[done:]]
-    best = walk.down(tuning.PENALTIES.index(choice.penalty), 0, 1, best, is_there=True)
+    best = walk.look(best, choice.path)
     best = replace(best, table=choice.table + best.table, gains=choice.gains)
     if choice.matrix is None or best.features is None:
         return best
@@ -168,10 +180,10 @@ def renew(trial: Trial, choice: Choice) -> Choice | None:
     """The same model, fitted to the rows of a trial from the weights before; None where it is no longer safe."""
     if choice.features is None:
         return choice
-    models, penalties = _fold_models(trial, choice.features, trial.folds)
-    models.weights[:] = choice.weights
-    models.move(penalties(choice.penalty), tuning.EFFORT)
-    found = _Walk(trial, choice.features, models, penalties).look(Choice(), choice.path)
+    walk = _Walk.of(trial, choice.features)
+    walk.models.weights[:] = choice.weights
+    walk.models.move(walk.penalties(choice.penalty), tuning.EFFORT)
+    found = walk.look(Choice(), choice.path)
     found = replace(found, table=choice.table, gains=choice.gains)
     if found.scores is None:
         return None
@@ -193,7 +205,8 @@ def _fold_models(
     if trial.kept.get("features") != features or len(trial.seen) > 1:
         made = [_problem(trial, features, seen) for seen in trial.seen]
         mass, proba = trial.sample.mass, np.exp(trial.seen[-1].log_proba)
-        blocks = ClassBlocks(made[-1][1], proba, mass, relative)
+        with pass_threads(made[-1][1].size * trial.sample.n_classes) as run:
+            blocks = ClassBlocks(made[-1][1], proba, mass, relative, run=run)
         trial.kept.update(features=features, problems=[problem for problem, _ in made], blocks=blocks)
     problems, blocks = trial.kept["problems"], trial.kept["blocks"]
     models = FoldModels(problems, folds, [np.zeros_like(relative) for _ in folds], blocks)

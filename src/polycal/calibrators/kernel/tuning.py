@@ -20,8 +20,8 @@ LANDMARK_FLOOR = 1e-10
 # The scale of likeness, in units of the median distance: landmarks see a neighbourhood, not all rows.
 LANDMARK_WIDTH = 0.1**0.5
 # More landmarks gain little; with many classes, predicting would be slow; and the features of all rows must fit into
-# memory.
-MOST_LANDMARKS, MOST_NUMBERS, MOST_CELLS = 1000, 60_000, 1 << 26
+# memory. With more classes than the last number, there would be too few landmarks for each to be worth the work.
+MOST_LANDMARKS, MOST_NUMBERS, MOST_CELLS, LANDMARK_CLASSES = 1000, 60_000, 1 << 26, 70
 # Relative penalty of likeness.
 LANDMARK_PENALTY = 0.3
 
@@ -40,8 +40,9 @@ PENALTIES = tuple(0.1 * 0.25**j for j in range(12))
 PARTS = (1.0, 0.5, 0.25)
 # The path goes so far at least, and ends after so many penalties in a row that bring nothing.
 AT_LEAST, PATIENCE = 4, 2
-# Where the best penalty for other features is known, it begins so many above.
-ABOVE = 2
+# Where the best penalty for other features is known, it begins so many above; where work is much, at this one, and
+# larger ones are tried only if that is the best.
+ABOVE, MIDDLE = 2, 4
 # Where one fold chose, so many penalties before its best are looked at again with the others.
 LOOK_BACK = 2
 # Other features, and a smaller penalty, must gain this much: smaller differences are the luck of the search.
