@@ -38,6 +38,29 @@ def test_choice_is_the_best_of_its_table_up_to_the_least_gain():
     np.testing.assert_allclose(choice.final_weight().sum(axis=1), 0.0, atol=1e-9)
 
 
+def test_where_work_is_much_a_walk_from_the_middle_finds_large_penalties_too(monkeypatch):
+    monkeypatch.setattr(tuning, "MUCH_WORK", 0)
+    start = tuning.PENALTIES[tuning.MIDDLE]
+    # Predictions that are right already: going down gains nothing, so that a larger penalty is tried.
+    rng = np.random.default_rng(1)
+    proba = rng.dirichlet(np.ones(4), 2500)
+    labels = (proba.cumsum(axis=1) > rng.random((2500, 1))).argmax(axis=1)
+    sample, folds = sorted_by_fold(check_sample(labels, proba))
+    logs = np.log(sample.proba).astype(np.float32)
+    trial = Trial.of(sample, folds, [Seen(logs, lambda: logs)], 1)
+    assert trial.stride == 2
+    choice = choose(trial, features_of_baseline(4), Choice())
+    assert choice.table[0][0] == start
+    assert tuning.PENALTIES[2] in {row[0] for row in choice.table}
+    assert choice.gain < 0.001
+    # And where a small one is best, none above the middle is tried.
+    sample, folds = sorted_by_fold(confused(n=3000))
+    logs = np.log(sample.proba).astype(np.float32)
+    choice = choose(Trial.of(sample, folds, [Seen(logs, lambda: logs)], 1), features_of_baseline(4), Choice())
+    assert choice.penalty < start
+    assert max(row[0] for row in choice.table) == start
+
+
 def test_unlikely_classes_are_left_out_where_most_are():
     rng = np.random.default_rng(0)
     proba = softmax(rng.normal(0, 30, (300, 40)), axis=1)

@@ -4,8 +4,9 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.sparse import csr_array
 from tests.calibrators.draws import confused
 
+from polycal._threads import thread_budget
 from polycal._validation import check_sample
-from polycal.calibrators import regression
+from polycal.calibrators import loss, regression
 from polycal.calibrators.kernel.features import features_of_baseline
 from polycal.calibrators.optimise import Effort
 from polycal.calibrators.regression import (
@@ -57,6 +58,34 @@ def test_tilt_finds_the_temperature():
     hot = check_sample(labels, proba**2 / (proba**2).sum(axis=1, keepdims=True))
     logs = np.log(hot.proba).astype(np.float32)
     assert fit_tilt(hot, logs, lambda rows: logs[None, rows], 1) == pytest.approx([-0.5], abs=0.02)
+
+
+def test_threads_change_no_number(monkeypatch):
+    monkeypatch.setattr(loss, "LARGE", 0)
+    monkeypatch.setattr(regression, "LARGE", 0)
+    rng = np.random.default_rng(0)
+    logs = np.log(rng.dirichlet(np.ones(5), 3000)).astype(np.float32)
+    labels, mass = rng.integers(0, 5, 3000), np.full(3000, 1 / 3000, dtype=np.float32)
+    problem = SoftmaxRegression(logs, labels, mass, None, (slice(0, 900), slice(1500, 3000)))
+    ridge, start = Ridge(np.ones((5, 5), np.float32), 1e-3), np.zeros((5, 5), np.float32)
+    found = []
+    for n_jobs in (1, 3):
+        with thread_budget(n_jobs):
+            found.append(problem.solve(ridge, start, Effort(1e-8, 50)))
+    np.testing.assert_array_equal(*found)
+    assert len(list(problem._blocks(start))) > 2
+
+
+def test_a_search_begins_with_the_loss_that_the_one_before_ended_with(monkeypatch):
+    problem, relative = make_problem()
+    kept, seen, plain = KeptBlocks(), [], SoftmaxRegression._loss
+    monkeypatch.setattr(SoftmaxRegression, "_loss", lambda *given: seen.append(given[1]) or plain(*given))
+    first = problem.solve(Ridge(relative, 0.1), np.zeros_like(relative), Effort(1e-4, 12), kept)
+    n_first = len(seen)
+    again = problem.solve(Ridge(relative, 0.01), first, Effort(1e-4, 12), kept)
+    assert all(weight is not first for weight in seen[n_first:])
+    fresh = problem.solve(Ridge(relative, 0.01), first, Effort(1e-4, 12), KeptBlocks(kept.blocks))
+    np.testing.assert_array_equal(again, fresh)
 
 
 def test_gradient_is_the_slope_of_the_loss():

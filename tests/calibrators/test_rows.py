@@ -1,6 +1,7 @@
 """The rows that calibrators learn from: more of them, and groups."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from tests.calibrators.catalogue import EVERY, OWN
 from tests.calibrators.draws import confused, tempered
 
 import polycal as pc
+from polycal.calibrators.kernel.trial import Gain
 
 FEW = pytest.mark.filterwarnings("ignore:.* numbers to .* rows:polycal.CalibrationWarning")
 
@@ -94,6 +96,22 @@ def test_many_more_rows_are_searched_again():
     assert going._last.n_searched == 600
     whole = pc.KernelCalibrator().fit(sample.proba, sample.labels)
     np.testing.assert_array_equal(going.predict_proba(sample.proba), whole.predict_proba(sample.proba))
+
+
+def test_rows_that_would_show_a_gain_are_searched_again():
+    sample = confused(n=2500)
+    last = pc.KernelCalibrator().fit(sample.proba, sample.labels)._last
+    assert not replace(last, gains={}).is_outgrown(3000)
+    for needed, n_rows, outgrown in [
+        (3000.0, 2700, True),
+        (3000.0, 2550, False),  # hardly any new rows
+        (9000.0, 2700, False),
+        (100.0, 2700, False),  # shown already
+        (np.inf, 2700, False),
+        (np.nan, 2700, False),
+    ]:
+        known = replace(last, gains={"landmarks": Gain(0.01, 0.01, needed)})
+        assert known.is_outgrown(n_rows) is outgrown
 
 
 def test_new_rows_of_a_group_go_to_its_fold():

@@ -59,7 +59,8 @@ class Found:
         """What the next fit needs, given where its rows come from."""
         if self.fold_of.size == 0:
             return None
-        return Last(self.choice.without_rows(), self.pool, self.fold_of, self.n_searched, index, self.gains)
+        choice = self.choice.without_rows()
+        return Last(self.baseline, choice, self.pool, self.fold_of, self.n_searched, index, self.gains)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,18 +69,27 @@ class Last:
 
     Attributes
     ----------
-    choice, pool, fold_of, n_searched, gains
+    baseline, choice, pool, fold_of, n_searched, gains
         As in `Found`.
     index : ndarray of int64, shape (n_samples,)
         Which row each counted one is.
     """
 
+    baseline: Baseline
     choice: Choice
     pool: Pool
     fold_of: Ints
     n_searched: int
     index: Ints
     gains: dict[str, Gain]
+
+    def is_outgrown(self, n_rows: int) -> bool:
+        """Whether so many rows are worth a search from the beginning."""
+        if n_rows > self.n_searched * (tuning.SEARCH_POOL_AGAIN if self.pool.gains else tuning.SEARCH_AGAIN):
+            return True
+        enough = tuning.NEARLY_SHOWN * n_rows
+        may_gain = any(self.n_searched < gain.needed <= enough for gain in self.gains.values())
+        return may_gain and n_rows >= tuning.WORTH_A_SEARCH * self.n_searched
 
 
 def search(sample: Sample, groups: Ints | None, n_folds: int, seed: int) -> Found:
@@ -125,12 +135,11 @@ def go_on(last: Last, sample: Sample, groups: Ints | None) -> Found | None:
     Old rows stay in their folds, so that no model starts from one that has seen the rows it is to be judged by.
     """
     n_folds, n = int(last.fold_of.max()) + 1, sample.n_samples
-    if n > last.n_searched * (tuning.SEARCH_POOL_AGAIN if last.pool.gains else tuning.SEARCH_AGAIN):
+    if last.is_outgrown(n):
         return None
     fold_of = np.concatenate([last.fold_of, _deal(sample, groups, last.fold_of, n_folds)])
     order, folds = sort_by_fold([np.flatnonzero(fold_of == fold) for fold in range(n_folds)])
-    rows = sample.take(order)
-    baseline = fit_baseline(rows)
+    rows, baseline = sample.take(order), last.baseline
     trial = Trial.of(rows, folds, [baseline.seen(rows)])
     choice = renew(trial, last.choice)
     if choice is None:

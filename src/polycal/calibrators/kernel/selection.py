@@ -134,6 +134,28 @@ class _Walk:
                 break
         return best
 
+    def around(self, last: Choice) -> Choice:
+        """Go on from models fitted to fewer rows; to smaller penalties while these are better, or else to larger ones.
+
+        Where work is much, the penalty stays.
+        """
+        is_much = self.trial.stride > 1
+        self.models.weights[:] = last.weights
+        self.models.move(self.penalties(last.penalty), tuning.RENEWAL)
+        start = best = self.look(Choice(), last.path)
+        index = tuning.PENALTIES.index(last.penalty)
+        smaller, larger = tuning.PENALTIES[index + 1 :], tuning.PENALTIES[:index][::-1]
+        for penalties in () if is_much else (smaller, larger):
+            if best is not start or not start.weights:
+                break
+            self.models.weights[:] = start.weights
+            for penalty in penalties:
+                self.models.move(self.penalties(penalty), tuning.RENEWAL)
+                before, best = best, self.look(best, (*best.path, penalty))
+                if best.weights is before.weights:
+                    break
+        return best
+
     def look(self, best: Choice, path: Sequence[float]) -> Choice:
         """The models as they are, at the end of a path, where they are better than the best."""
         candidate = _best_part(self.trial, self.models.held_out(), path[-1])
@@ -180,10 +202,7 @@ def renew(trial: Trial, choice: Choice) -> Choice | None:
     """The same model, fitted to the rows of a trial from the weights before; None where it is no longer safe."""
     if choice.features is None:
         return choice
-    walk = _Walk.of(trial, choice.features)
-    walk.models.weights[:] = choice.weights
-    walk.models.move(walk.penalties(choice.penalty), tuning.EFFORT)
-    found = walk.look(Choice(), choice.path)
+    found = _Walk.of(trial, choice.features).around(choice)
     found = replace(found, table=choice.table, gains=choice.gains)
     if found.scores is None:
         return None

@@ -84,6 +84,11 @@ FEW_ROWS = 2000
 # More rows: the model is fitted from the one before until there are so many times the rows of the last search; fewer
 # where a pool predicts, whose shares follow few rows closely.
 SEARCH_AGAIN, SEARCH_POOL_AGAIN = 1.5, 1.15
+# Or until there are nearly as many rows, up to this factor, as would show the gain of another kind of model; with so
+# many times the rows of the last search at least.
+NEARLY_SHOWN, WORTH_A_SEARCH = 1.25, 1.05
+# Models that are nearly fitted need few steps.
+RENEWAL = Effort(tolerance=1e-4, max_steps=4)
 
 # Rows that are alike. Smaller probabilities are not told apart. Groups are joined up to so many rows: of near copies,
 # and of batches; there are so many groups a fold at least.

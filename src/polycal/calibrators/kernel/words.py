@@ -102,7 +102,7 @@ def _used(model: "KernelCalibrator") -> set[str]:
 def _more_rows(model: "KernelCalibrator", gains: dict[str, Gain]) -> list[tuple[str, str]]:
     """What is tried from more rows on."""
     n, k, lines = model.n_samples_, model.n_classes_, []
-    if gains and "landmarks" not in gains and n < tuning.MANY_ROWS * k and k <= tuning.MANY_CLASSES:
+    if gains and "landmarks" not in gains and n < tuning.MANY_ROWS * k and k <= tuning.LANDMARK_CLASSES:
         lines.append((KINDS["landmarks"], f"not tried: from {tuning.MANY_ROWS * k:,} rows on, 100 a class"))
     if "pool" in gains:
         lines.append(("with more rows", f"from {tuning.FEW_ROWS:,} on the kernel decides alone"))
