@@ -96,10 +96,10 @@ class KernelCalibrator(Calibrator):
     The weights of the folds' models are averaged, which is averaging their logits.
 
     *More rows.* After `partial_fit` the models of the folds go on from where they were, with the same baseline,
-    features, landmarks and shares of the pool, at the penalty chosen or, with :math:`nk^2` up to 8 million, one near it
-    that has become better; old rows stay in their folds. All is searched again beyond 1.5 times the rows of the last
-    search (1.15 times where a pool predicts), from 1.05 times on where the rows are nearly as many as would show the
-    gain of another kind of model, and where the model is no longer safe.
+    features, landmarks and shares of the pool, at the penalty chosen or, with :math:`nk^2` up to 8 million, a smaller
+    one that has become better; old rows stay in their folds. All is searched again beyond 1.5 times the rows of the
+    last search (1.15 times where a pool predicts), from 1.05 times on where the rows are nearly as many as would show
+    the gain of another kind of model, and where the model is no longer safe.
 
     *Few rows.* Up to 2,000 rows, a pool predicts: :math:`(1 - t) v + t m`, with a mean m (half linear, half geometric)
     of three maps: the kernel's; `TemperatureScaling`; and vector scaling with a background,

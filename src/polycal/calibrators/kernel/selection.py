@@ -134,26 +134,19 @@ class _Walk:
                 break
         return best
 
-    def around(self, last: Choice) -> Choice:
-        """Go on from models fitted to fewer rows; to smaller penalties while these are better, or else to larger ones.
+    def on_from(self, last: Choice) -> Choice:
+        """Go on from models fitted to fewer rows, and to smaller penalties while these are better.
 
-        Where work is much, the penalty stays.
+        More rows ask for a smaller penalty, if for another. Where work is much, it stays.
         """
-        is_much = self.trial.stride > 1
-        self.models.weights[:] = last.weights
-        self.models.move(self.penalties(last.penalty), tuning.RENEWAL)
-        start = best = self.look(Choice(), last.path)
-        index = tuning.PENALTIES.index(last.penalty)
-        smaller, larger = tuning.PENALTIES[index + 1 :], tuning.PENALTIES[:index][::-1]
-        for penalties in () if is_much else (smaller, larger):
-            if best is not start or not start.weights:
+        self.models.weights = list(last.weights)
+        best, index = Choice(), tuning.PENALTIES.index(last.penalty)
+        for i in range(index, len(tuning.PENALTIES)):
+            self.models.move(self.penalties(tuning.PENALTIES[i]), tuning.RENEWAL)
+            path = last.path if i == index else (*best.path, tuning.PENALTIES[i])
+            before, best = best, self.look(best, path)
+            if best.weights is before.weights or self.trial.stride > 1:
                 break
-            self.models.weights[:] = start.weights
-            for penalty in penalties:
-                self.models.move(self.penalties(penalty), tuning.RENEWAL)
-                before, best = best, self.look(best, (*best.path, penalty))
-                if best.weights is before.weights:
-                    break
         return best
 
     def look(self, best: Choice, path: Sequence[float]) -> Choice:
@@ -202,7 +195,7 @@ def renew(trial: Trial, choice: Choice) -> Choice | None:
     """The same model, fitted to the rows of a trial from the weights before; None where it is no longer safe."""
     if choice.features is None:
         return choice
-    found = _Walk.of(trial, choice.features).around(choice)
+    found = _Walk.of(trial, choice.features).on_from(choice)
     found = replace(found, table=choice.table, gains=choice.gains)
     if found.scores is None:
         return None
