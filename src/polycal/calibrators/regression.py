@@ -1,6 +1,7 @@
 """Softmax regression: of a few directions, or of many features with a penalty, on all rows or fold by fold."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -30,8 +31,8 @@ _NEGLIGIBLE = 1e-3
 _WEAKEST = 10.0
 
 # Where several threads share the blocks of rows, these are as small as if they were at least so wide: they fit into a
-# core's own memory. The number of threads does not matter for the sums.
-_WIDE = 1024
+# core's own memory. The number of threads does not matter for the sums. Fewer rows are not shared.
+_WIDE, _MANY_ROWS = 1024, 2048
 
 Directions = Callable[[slice], Floats]
 
@@ -172,12 +173,16 @@ class SoftmaxRegression:
 
     def loss(self, weight: Floats) -> tuple[float, Floats]:
         """The log loss, and its gradient."""
-        with pass_threads(self.labels.size * weight.size) as run:
+        with self._threads(weight.size) as run:
             return self._loss(weight, run)
 
     def is_large(self, n_weights: int) -> bool:
         """Whether several threads share each pass over the rows with so many weights."""
-        return self.labels.size * n_weights >= LARGE
+        return self.labels.size >= _MANY_ROWS and self.labels.size * n_weights >= LARGE
+
+    def _threads(self, n_weights: int) -> AbstractContextManager[Run]:
+        """Threads for passes over the rows with so many weights."""
+        return pass_threads(self.labels.size * n_weights if self.is_large(n_weights) else 0)
 
     def _loss(self, weight: Floats, run: Run) -> tuple[float, Floats]:
         def part(rows: slice) -> tuple[float, Floats]:
@@ -208,7 +213,7 @@ class SoftmaxRegression:
             blocks = kept.fresh(lambda: self._class_blocks(weight, penalty, run))
             return lambda gradient: penalty.centred(blocks.solve(gradient, penalty.amount))
 
-        with pass_threads(self.labels.size * start.size) as run:
+        with self._threads(start.size) as run:
             found = lbfgs(objective, penalty.settled(start), preconditioner_at, effort)
         kept.is_stale = False
         return found
