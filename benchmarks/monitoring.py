@@ -30,6 +30,8 @@ N_ROWS, CHANGE = 10_000, 5_000
 _GROUP = (0, 2, 6)
 _NEVER = -1
 _NO_ROW = 1 << 60
+# The kernel does not bet on more classes than this.
+MOST_KERNEL = 512
 
 
 def drawn(law, rng):
@@ -137,7 +139,8 @@ SINGLES = {"temperature": pc.TemperatureScaling, "vector": pc.VectorScaling, "ke
 def delay(store, runs, sets, rows):
     """Rows until evidence 100 on real predictions in random order, of single bettors and of the monitor.
 
-    The kernel alone, whose fits take long, is followed until it would be 1.3 times as soon as the monitor's median.
+    The kernel alone, whose fits take long, is followed until it would be 1.3 times as soon as the monitor's median, and
+    not at all with as many classes as have no kernel in the monitor.
     """
     for data in prediction_sets(sets):
         sample = data.split().evaluation
@@ -147,6 +150,8 @@ def delay(store, runs, sets, rows):
         found = {"monitor": [monitor_delay(proba[rows], sample.labels[rows]) for rows in orders]}
         middle = quantile(found["monitor"], 0.5) or rows
         for name, make in SINGLES.items():
+            if name == "kernel" and sample.n_classes > MOST_KERNEL:
+                continue
             most = int(middle / 1.3) if name == "kernel" else rows
             short = [order[:most] for order in orders]
             found[name] = [single_delay(make, proba[rows], sample.labels[rows]) for rows in short]
@@ -373,7 +378,7 @@ def _delay_rows(store):
         own = found["monitor"]
         least = dict.fromkeys(found, own["rows"]) | {"kernel": (own["median"] or own["rows"]) / 1.3}
         cells = [
-            f"{row['median']:,.0f}" if row["median"] else f"over {int(least[name]):,}"
+            "" if row is None else f"{row['median']:,.0f}" if row["median"] else f"over {int(least[name]):,}"
             for name, row in found.items()
         ]
         yield (case, own["classes"], own["runs"], *cells)
