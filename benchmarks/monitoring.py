@@ -30,8 +30,6 @@ N_ROWS, CHANGE = 10_000, 5_000
 _GROUP = (0, 2, 6)
 _NEVER = -1
 _NO_ROW = 1 << 60
-# The kernel does not bet on more classes than this.
-MOST_KERNEL = 512
 
 
 def drawn(law, rng):
@@ -150,7 +148,7 @@ def delay(store, runs, sets, rows):
         found = {"monitor": [monitor_delay(proba[rows], sample.labels[rows]) for rows in orders]}
         middle = quantile(found["monitor"], 0.5) or rows
         for name, make in SINGLES.items():
-            if name == "kernel" and sample.n_classes > MOST_KERNEL:
+            if name == "kernel" and name not in bets.families(sample.n_classes):
                 continue
             most = int(middle / 1.3) if name == "kernel" else rows
             short = [order[:most] for order in orders]
