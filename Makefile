@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # pip prints warnings about unreachable mirrors on stderr; errors still stop make.
 STAMP := $(VENV)/.stamp
+# Images of containers often forbid Python to keep its bytecode: tests start many processes, and each would compile every
+# module anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Three processes for two cores, since some tests wait for browsers and servers; one thread of linear algebra each.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 
