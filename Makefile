@@ -48,13 +48,18 @@ build/axe/node_modules/axe-core:
 	@npm install --silent --no-save --prefix build/axe axe-core@4.14.0 \
 		|| echo 'axe-core could not be installed: accessibility tests will be skipped.'
 
-# What most tests need is compiled while the sources are checked.
+# What most tests need is compiled while the sources are checked, once: three processes that start together would each
+# compile the same.
 test: $(STAMP)-dev browser  ## Run every test (about thirteen minutes on two cores, set-up included)
 	@$(MAKE) --no-print-directory --jobs 2 check compile
 	$(PYTEST) --randomly-seed=1
 
-compile: $(STAMP)-dev  ## Compile what an audit needs, and keep it
+# An audit, an object of every family that is saved, and the tests themselves as pytest rewrites them; what is wrong with
+# those, `test` tells.
+compile: $(STAMP)-dev  ## Compile what audits and tests need, and keep it
 	@$(BIN)/polycal demo --quiet > /dev/null
+	@mkdir -p build/catalogue && $(BIN)/python -m tests.storage.catalogue build/catalogue
+	-@$(BIN)/python -m pytest --collect-only --quiet > /dev/null
 
 coverage: $(STAMP)-dev browser  ## Run every test and say which lines none of them reaches
 	$(PYTEST) --randomly-seed=1 --cov --cov-report=term:skip-covered
