@@ -1,7 +1,8 @@
 """Changed files, one entry at a time, with a mended checksum: refused in one line, or an object that keeps its word.
 
-``python -m tests.storage.mutations FOLDER PREFIX SHARE`` tries a share of all changes of the files of that name, and
-prints each before it is tried, so that the last line tells what brought the process down.
+``python -m tests.storage.mutations FOLDER PREFIX FROM TO`` tries the changes of the files of that name whose lots, from
+0 to 1 and the same in every run, lie between the two, and prints each before it is tried, so that the last line tells
+what brought the process down.
 """
 
 import copy
@@ -10,6 +11,7 @@ import random
 import resource
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -92,19 +94,26 @@ def _delete(tree, path):
 
 
 def changes(contents):
-    """Everything that is tried on a file: from its arrays to (what was done, its arrays now)."""
+    """Everything that is tried on a file: from its arrays to (what was done, a function that gives its arrays now)."""
     header = json.loads(contents["polycal_header"].tobytes())
-    is_first = header["format"] == 1
-    inner = header["meta"] if is_first else header["object"]
+    inner = header["meta" if header["format"] == 1 else "object"]
     for name, array in contents.items():
         if not name.startswith("polycal_"):
             for what, changed in array_changes(array):
-                others = {key: value for key, value in contents.items() if key != name}
-                yield f"{name}: {what}", mended(header, others | ({} if changed is None else {name: changed}))
+                yield f"{name}: {what}", partial(_with_array, contents, header, name, changed)
     for what, change in header_changes(inner):
-        new = copy.deepcopy(header)
-        change(new["meta" if is_first else "object"])
-        yield f"header {what}", mended(new, contents)
+        yield f"header {what}", partial(_with_header, contents, header, change)
+
+
+def _with_array(contents, header, name, changed):
+    others = {key: value for key, value in contents.items() if key != name}
+    return mended(header, others | ({} if changed is None else {name: changed}))
+
+
+def _with_header(contents, header, change):
+    new = copy.deepcopy(header)
+    change(new["meta" if header["format"] == 1 else "object"])
+    return mended(new, contents)
 
 
 def mended(header, contents):
@@ -163,7 +172,7 @@ def say(*words):
     sys.stdout.flush()
 
 
-def main(folder, prefix, share):
+def main(folder, prefix, first, last):
     """Try the files whose names start so; prints what went wrong, and at last how many changes were tried."""
     resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
     warnings.simplefilter("ignore")
@@ -172,14 +181,15 @@ def main(folder, prefix, share):
     tried = 0
     for path in sorted(Path(folder).glob(f"{prefix}*.polycal")):
         rng = random.Random(path.name)
-        for what, contents in changes(read(path, None, 1 << 30)):
-            if rng.random() < share:
+        for what, make in changes(read(path, None, 1 << 30)):
+            # Only what is tried is made: most of a small share's time would go into changes that are not.
+            if first <= rng.random() < last:
                 say("try", path.name, what)
                 tried += 1
-                if wrong := try_out(path, contents):
+                if wrong := try_out(path, make()):
                     say("WRONG", path.name, what, "->", wrong)
     say("tried", tried)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], float(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4]))

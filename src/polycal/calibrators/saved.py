@@ -1,5 +1,6 @@
 """A calibrator from what its ``save`` wrote."""
 
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, get_origin, get_type_hints
 
@@ -39,10 +40,16 @@ def set_fitted(calibrator: Calibrator, values: dict[str, Any]) -> None:
 def _set_attribute(calibrator: Calibrator, name: str, attributes: dict[str, Any]) -> None:
     """Set a fitted attribute; one that came after the first version has a default in its class."""
     if name in attributes or not hasattr(calibrator, name):
-        value, hint = attributes[name], get_type_hints(type(calibrator)).get(name)
+        value, hint = attributes[name], _hints(type(calibrator)).get(name)
         kinds, words = _KINDS.get(get_origin(hint) or hint, _ANYTHING)
         expect(type(value) in kinds, f"{name} must be {words}")
         setattr(calibrator, name, value)
+
+
+@cache
+def _hints(cls: type[Calibrator]) -> dict[str, Any]:
+    """What the attributes of a class are annotated with; asking takes longer than all else about a small file."""
+    return get_type_hints(cls)
 
 
 def _probe(calibrator: Calibrator) -> None:
