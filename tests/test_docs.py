@@ -132,6 +132,7 @@ def test_relative_links_exist(path):
         assert not anchor or anchor in anchors(target), link
 
 
+@pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize("path", [path for path in TEXTS if ">>>" in path.read_text()], ids=by_name)
 def test_examples_run(path):
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

@@ -16,6 +16,8 @@ from polycal._threads import cpu_count, deal, map_threads, one_blas_thread, thre
 from polycal.families.defaults import NOTIONS, default_auditor
 from polycal.inference.kernel_error import kernel_calibration_error, kernel_test
 
+pytestmark = pytest.mark.usefixtures("all_threads")
+
 # Every prediction three times: one of the notions wants repeated ones.
 MADE = pc.datasets.make_calibrated(60, 4, random_state=0)
 DATA = np.repeat(MADE.labels, 3), np.repeat(MADE.proba, 3, axis=0)

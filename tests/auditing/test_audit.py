@@ -22,7 +22,8 @@ def data():
 
 @pytest.fixture(scope="module")
 def audit(data):
-    return pc.audit(*data, class_names=NAMES, groups={"animal": ["cat", "dog"], "vehicle": ["car", "bus"]})
+    groups = {"animal": ["cat", "dog"], "vehicle": ["car", "bus"]}
+    return pc.audit(*data, class_names=NAMES, groups=groups, n_jobs=2)
 
 
 def test_groups_and_classes_are_exact_smooth_errors(data, audit):

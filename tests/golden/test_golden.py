@@ -26,6 +26,7 @@ def test_every_area_is_written_down():
     assert set(CASES) == set(EXPECTED)
 
 
+@pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize("area", CASES)
 def test_numbers_are_those_written_down(area):
     found, expected = compute(area), EXPECTED[area]
