@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -335,8 +336,34 @@ def split_rows(sample: Sample, shares: tuple[float, ...], seed: int) -> list[Int
 
 def _canonical_order(sample: Sample) -> Ints:
     """The rows sorted by functions of their contents that do not change when classes are renamed."""
+    return np.lexsort(_row_keys(sample))
+
+
+def _row_keys(sample: Sample) -> list[Float64s]:
+    """What tells rows apart, whatever classes are called: functions of the row alone, but for the third and fourth."""
     frequency = sample.frequency()
     weight = np.zeros(sample.n_samples) if sample.sample_weight is None else sample.sample_weight
     keys = [*sample.row_moments(frequency), frequency[sample.labels], weight, sample.true_proba()]
     # Rounded: renaming classes changes the order of sums, hence their last digits.
-    return np.lexsort([np.round(key, 9) for key in keys])
+    return [np.round(key, 9) for key in keys]
+
+
+def row_lots(sample: Sample, seed: int) -> Float64s:
+    """A number from 0 to below 1 for each row, drawn by the seed and the row's own contents.
+
+    What is chosen by lot stays chosen when other rows come behind, in whatever order rows are and whatever classes
+    are called. Like rows are told apart by how many of them there are before.
+    """
+    top, square, *others, true = _row_keys(sample)
+    own = np.stack([top, square, true], axis=1)
+    order = np.lexsort([*others, top, square, true])
+    is_new = np.ones(order.size, dtype=np.bool_)
+    is_new[1:] = (own[order[1:]] != own[order[:-1]]).any(axis=1)
+    starts = np.flatnonzero(is_new)
+    before = np.empty((order.size, 1))
+    before[order, 0] = np.arange(order.size) - np.repeat(starts, np.diff(starts, append=order.size))
+    table = np.hstack([own, before]).astype("<f8")
+    key = blake2b(str(seed).encode(), digest_size=16).digest()
+    lots = b"".join(blake2b(row, digest_size=8, key=key).digest() for row in table)
+    # As many digits as a float has.
+    return np.asarray((np.frombuffer(lots, "<u8") >> 11) * 2.0**-53, dtype=np.float64)

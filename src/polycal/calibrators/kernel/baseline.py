@@ -34,10 +34,13 @@ class Mixture:
         T.
     background : ndarray of shape (n_classes,)
         What is added, of sum ``e``.
+    point : ndarray of shape (3,)
+        What was fitted: ``log(1/T)``, and the log odds of ``e`` and of its uniform part.
     """
 
     temperature: float
     background: Float64s
+    point: Float64s
 
     @property
     def hidden(self) -> float:
@@ -106,18 +109,19 @@ class Seen:
     log_tempered: Callable[[], Floats]
 
 
-def fit_baseline(sample: Sample) -> Baseline:
-    """The mixture, and the curve on top of it."""
-    mixture = fit_mixture(sample)
+def fit_baseline(sample: Sample, last: Baseline | None = None) -> Baseline:
+    """The mixture, and the curve on top of it; sooner from the last one of nearly the same rows."""
+    mixture = fit_mixture(sample, None if last is None else last.mixture.point)
     return Baseline(mixture, fit_shared_curve(sample, mixture.log_proba(sample)))
 
 
-def fit_mixture(sample: Sample) -> Mixture:
+def fit_mixture(sample: Sample, start: Float64s | None = None) -> Mixture:
     """The mixture of least log loss (with the weak prior): three numbers, by L-BFGS from temperature scaling."""
     logs, k, total = log_proba(sample), sample.n_classes, total_weight(sample)
     counts = np.bincount(sample.labels, total * sample.mass, minlength=k).astype(np.float64)
     frequency: Float64s = (counts + 1.0) / (total + k)
-    start = np.array([np.log(fit_inverse_temperature(sample, logs)), -5.0, 0.0])
+    if start is None:
+        start = np.array([np.log(fit_inverse_temperature(sample, logs)), -5.0, 0.0])
     logs = logs.astype(working_dtype(sample))
 
     def objective(point: Float64s) -> tuple[float, Float64s]:
@@ -127,7 +131,7 @@ def fit_mixture(sample: Sample) -> Mixture:
 
     point = scipy_lbfgs(objective, start, PRIOR_WIDTH)
     mixed, uniform = expit(point[1:])
-    return Mixture(float(np.exp(-point[0])), mixed * ((1.0 - uniform) * frequency + uniform / k))
+    return Mixture(float(np.exp(-point[0])), mixed * ((1.0 - uniform) * frequency + uniform / k), point)
 
 
 def mixture_loss(

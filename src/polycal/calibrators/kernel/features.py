@@ -9,7 +9,7 @@ from polycal._threads import map_threads
 from polycal._typing import Float64s, Floats
 from polycal.calibrators.kernel import tuning
 from polycal.kernels.kernels import Gaussian, median_distance
-from polycal.sample import Sample, row_blocks, split_rows
+from polycal.sample import Sample, row_blocks, row_lots
 from polycal.steps import Exp, InBlocks, Linear, Log, Program, Sum, gaussian_exponents
 
 # Directions of the landmarks' span with a smaller part of the largest eigenvalue are rounding.
@@ -152,9 +152,12 @@ class LandmarkFeatures:
         out = np.empty((n, width + self.whitening.shape[1]), dtype=plain.dtype)
         out[:, :width] = plain
 
+        whitening = self.whitening.astype(out.dtype)
+
         def fill(rows: slice) -> None:
             # In double precision: single would not tell predictions apart that lie close together.
-            out[rows, width:] = self.kernel.block(_floored(log_proba[rows]), self.landmarks) @ self.whitening
+            likeness = self.kernel.block(_floored(log_proba[rows]), self.landmarks)
+            np.matmul(likeness.astype(out.dtype), whitening, out=out[rows, width:])
 
         map_threads(fill, row_blocks(n, self.landmarks.shape[0]))
         return out
@@ -180,13 +183,13 @@ class LandmarkFeatures:
 
 
 def fit_landmarks(sample: Sample, log_proba: Floats, seed: int) -> LandmarkFeatures:
-    """Landmarks are rows chosen at random; the kernel's scale is a part of their median distance."""
+    """Landmarks are rows chosen by lot; the kernel's scale is a part of their median distance."""
     n = sample.n_samples
     most = min(tuning.MOST_LANDMARKS, tuning.MOST_NUMBERS // sample.n_classes, tuning.MOST_CELLS // n)
     n_landmarks = max(1, min(most, n // 2))
     draw = int(np.random.SeedSequence([seed, _PURPOSE]).generate_state(1)[0])
-    rows = split_rows(sample, (n_landmarks, n - n_landmarks), draw)[0]
-    landmarks = _floored(log_proba[rows])
+    rows = np.argsort(row_lots(sample, draw), kind="stable")[:n_landmarks]
+    landmarks = _floored(log_proba[np.sort(rows)])
     kernel = Gaussian(tuning.LANDMARK_WIDTH * median_distance(landmarks))
     return LandmarkFeatures(
         FEATURES_OF_INPUT, landmarks, kernel, _whitening(kernel.block(landmarks, landmarks))

@@ -14,7 +14,7 @@ from polycal.calibrators.kernel.selection import choose_first, choose_model, com
 from polycal.calibrators.kernel.trial import Choice, Gain, Trial
 from polycal.calibrators.loss import total_weight
 from polycal.calibrators.regression import sort_by_fold
-from polycal.sample import Sample, split_rows
+from polycal.sample import Sample, row_lots, split_rows
 from polycal.steps import Affine, Linear, Log, Program, Softmax, Sum
 
 
@@ -38,6 +38,8 @@ class Found:
         What each part gained on rows not seen.
     n_groups : int
         Of rows that were held out together; as many as there are rows where each was by itself.
+    seed : int
+        Of the folds.
     """
 
     sample: Sample
@@ -48,6 +50,7 @@ class Found:
     n_searched: int
     gains: dict[str, Gain]
     n_groups: int
+    seed: int
 
     def program(self) -> Program:
         """The map."""
@@ -60,7 +63,8 @@ class Found:
         if self.fold_of.size == 0:
             return None
         choice = self.choice.without_rows()
-        return Last(self.baseline, choice, self.pool, self.fold_of, self.n_searched, index, self.gains)
+        fitted = self.baseline, choice, self.pool, self.fold_of, self.n_searched
+        return Last(*fitted, index, self.gains, self.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +73,7 @@ class Last:
 
     Attributes
     ----------
-    baseline, choice, pool, fold_of, n_searched, gains
+    baseline, choice, pool, fold_of, n_searched, gains, seed
         As in `Found`.
     index : ndarray of int64, shape (n_samples,)
         Which row each counted one is.
@@ -82,6 +86,7 @@ class Last:
     n_searched: int
     index: Ints
     gains: dict[str, Gain]
+    seed: int
 
     def is_outgrown(self, n_rows: int) -> bool:
         """Whether so many rows are worth a search from the beginning."""
@@ -94,10 +99,7 @@ class Last:
 
 def search(sample: Sample, groups: Ints | None, n_folds: int, seed: int) -> Found:
     """Folds of random rows, or of groups where there are some or rows are found to be alike; the model, the pool."""
-    if groups is None:
-        parts = split_rows(sample, (1.0,) * n_folds, seed)
-    else:
-        parts = grouped_parts(sample, groups, n_folds, seed)
+    parts = _parts(sample, groups, n_folds, seed)
     order, folds = sort_by_fold(parts)
     sample, of_row = sample.take(order), np.arange(order.size) if groups is None else groups[order]
     now_doing("temperature, background and curve", 0.0)
@@ -105,9 +107,8 @@ def search(sample: Sample, groups: Ints | None, n_folds: int, seed: int) -> Foun
     is_large = sample.proba.size * sample.n_classes > tuning.MUCH_WORK and not _are_few(of_row)
     trial = Trial.of(sample, folds, [baseline.seen(sample)], 1 if is_large else len(folds))
     gains, alone = {"curve": _gain_of_baseline(trial)}, _alone(trial, Choice())
-    found = Found(
-        sample, baseline, Choice(), alone, np.empty(0, np.int64), order.size, gains, int(of_row.max()) + 1
-    )
+    none, n_groups = np.empty(0, dtype=np.int64), int(of_row.max()) + 1
+    found = Found(sample, baseline, Choice(), alone, none, order.size, gains, n_groups, seed)
     if sample.n_samples < 2 * n_folds or len(folds) < 2:
         return found
     first = choose_first(trial)
@@ -137,31 +138,47 @@ def go_on(last: Last, sample: Sample, groups: Ints | None) -> Found | None:
     n_folds, n = int(last.fold_of.max()) + 1, sample.n_samples
     if last.is_outgrown(n):
         return None
-    fold_of = np.concatenate([last.fold_of, _deal(sample, groups, last.fold_of, n_folds)])
+    fold_of = np.concatenate([last.fold_of, _deal(sample, groups, last, n_folds)])
     order, folds = sort_by_fold([np.flatnonzero(fold_of == fold) for fold in range(n_folds)])
-    rows, baseline = sample.take(order), last.baseline
+    rows = sample.take(order)
+    baseline = fit_baseline(rows, last.baseline)
     trial = Trial.of(rows, folds, [baseline.seen(rows)])
     choice = renew(trial, last.choice)
     if choice is None:
         return None
     pool = last.pool if last.pool.gains else _alone(trial, choice)
     n_groups = n if groups is None else int(groups.max()) + 1
-    return Found(rows, baseline, choice, pool, fold_of, last.n_searched, last.gains, n_groups)
+    return Found(rows, baseline, choice, pool, fold_of, last.n_searched, last.gains, n_groups, last.seed)
 
 
-def _deal(sample: Sample, groups: Ints | None, fold_of: Ints, n_folds: int) -> Ints:
-    """Folds for the rows beyond those that have one: a group's own, else any."""
-    more = np.arange(fold_of.size, sample.n_samples)
-    numbers = more if groups is None else groups[more]
-    dealt = np.empty(more.size, dtype=np.int64)
-    for fold, part in enumerate(grouped_parts(sample.take(more), numbers, n_folds, 0)):
-        dealt[part] = fold
+def _parts(sample: Sample, groups: Ints | None, n_folds: int, seed: int) -> list[Ints]:
+    """The rows of each fold: even parts of few rows; of more, by lot, so that more rows move none to another fold."""
     if groups is not None:
-        known = dict(zip(groups[: fold_of.size].tolist(), fold_of.tolist(), strict=True))
-        dealt = np.array(
-            [known.get(group, fold) for group, fold in zip(numbers.tolist(), dealt, strict=True)]
-        )
-    return dealt
+        return grouped_parts(sample, groups, n_folds, seed)
+    if sample.n_samples <= tuning.FEW_ROWS:
+        return split_rows(sample, (1.0,) * n_folds, seed)
+    fold_of = _by_lot(sample, n_folds, seed)
+    return [np.flatnonzero(fold_of == fold) for fold in range(n_folds)]
+
+
+def _by_lot(sample: Sample, n_folds: int, seed: int) -> Ints:
+    """A fold for each row."""
+    return (row_lots(sample, seed) * n_folds).astype(np.int64)
+
+
+def _deal(sample: Sample, groups: Ints | None, last: Last, n_folds: int) -> Ints:
+    """Folds for the rows beyond those that have one: a group's own, else any."""
+    start = last.fold_of.size
+    if groups is None:
+        return _by_lot(sample, n_folds, last.seed)[start:]
+    more = np.arange(start, sample.n_samples)
+    dealt = np.empty(more.size, dtype=np.int64)
+    for fold, part in enumerate(grouped_parts(sample.take(more), groups[more], n_folds, last.seed)):
+        dealt[part] = fold
+    known = dict(zip(groups[:start].tolist(), last.fold_of.tolist(), strict=True))
+    return np.array(
+        [known.get(group, fold) for group, fold in zip(groups[more].tolist(), dealt, strict=True)]
+    )
 
 
 def _are_few(groups: Ints) -> bool:

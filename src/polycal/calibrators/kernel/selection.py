@@ -34,8 +34,11 @@ _DONE = {"baseline": 0.1, "input": 0.3, "landmarks": 0.45, "matrix": 0.6}
 
 
 def choose_first(trial: Trial) -> Choice:
-    """Try features of the baseline."""
-    return choose(trial, features_of_baseline(trial.sample.n_classes), Choice())
+    """Try features of the baseline; not with very many classes and fewer rows than these, where they gain nothing."""
+    n, k = trial.sample.proba.shape
+    if n < k and k > tuning.MANY_CLASSES:
+        return Choice()
+    return choose(trial, features_of_baseline(k), Choice())
 
 
 def choose_model(trial: Trial, mixture: Mixture, seed: int, choice: Choice) -> Choice:
@@ -114,9 +117,9 @@ class _Walk:
     penalties: Callable[[float], Sequence[Ridge]]
 
     @classmethod
-    def of(cls, trial: Trial, features: Features) -> "_Walk":
+    def of(cls, trial: Trial, features: Features, blocks: ClassBlocks | None = None) -> "_Walk":
         """No models yet, of the folds that are tried."""
-        return cls(trial, features, *_fold_models(trial, features, trial.folds[: trial.tried]))
+        return cls(trial, features, *_fold_models(trial, features, blocks))
 
     def down(self, start: int, at_least: int, patience: int) -> Choice:
         """Go down from a penalty, so far at least, until so many in a row do not get better; the best."""
@@ -135,17 +138,21 @@ class _Walk:
         return best
 
     def on_from(self, last: Choice) -> Choice:
-        """Go on from models fitted to fewer rows, and to smaller penalties while these are better.
+        """Go on from models fitted to fewer rows, at their penalty, and to smaller ones while these are better.
 
-        More rows ask for a smaller penalty, if for another. Where work is much, it stays.
+        Where steps are cheap, it begins at the penalty before theirs. Where they are not, it stays at theirs; so it
+        does with landmarks, unless the data ask for a model that is little penalised.
         """
         self.models.weights = list(last.weights)
         best, index = Choice(), tuning.PENALTIES.index(last.penalty)
-        for i in range(index, len(tuning.PENALTIES)):
-            self.models.move(self.penalties(tuning.PENALTIES[i]), tuning.RENEWAL)
-            path = last.path if i == index else (*best.path, tuning.PENALTIES[i])
-            before, best = best, self.look(best, path)
-            if best.weights is before.weights or self.trial.stride > 1:
+        is_much, is_rich = self.trial.stride > 1, self.features.n_landmarks > 0
+        stays = is_much or (is_rich and not last.has_small_penalty)
+        start = index if is_much or is_rich else max(0, index - 1)
+        for i in range(start, index + 1 if stays else len(tuning.PENALTIES)):
+            penalty = tuning.PENALTIES[i]
+            self.models.move(self.penalties(penalty), tuning.RENEWAL)
+            before, best = best, self.look(best, (*(one for one in last.path if one > penalty), penalty))
+            if best.weights is before.weights and i > index:
                 break
         return best
 
@@ -154,8 +161,10 @@ class _Walk:
         candidate = _best_part(self.trial, self.models.held_out(), path[-1])
         table, nearest = best.table + candidate.table, _nearer(best.nearest, candidate.nearest)
         if candidate.gain > best.gain + tuning.STEP_GAIN:
-            weights = self.models.weights
-            best = replace(candidate, features=self.features, path=tuple(path), weights=weights)
+            weights, blocks = self.models.weights, self.trial.kept["blocks"]
+            best = replace(
+                candidate, features=self.features, path=tuple(path), weights=weights, blocks=blocks
+            )
         return replace(best, table=table, nearest=nearest)
 
 
@@ -195,7 +204,7 @@ def renew(trial: Trial, choice: Choice) -> Choice | None:
     """The same model, fitted to the rows of a trial from the weights before; None where it is no longer safe."""
     if choice.features is None:
         return choice
-    found = _Walk.of(trial, choice.features).on_from(choice)
+    found = _Walk.of(trial, choice.features, choice.blocks).on_from(choice)
     found = replace(found, table=choice.table, gains=choice.gains)
     if found.scores is None:
         return None
@@ -210,15 +219,17 @@ def renew(trial: Trial, choice: Choice) -> Choice | None:
 
 
 def _fold_models(
-    trial: Trial, features: Features, folds: Sequence[slice]
+    trial: Trial, features: Features, blocks: ClassBlocks | None
 ) -> tuple[FoldModels, Callable[[float], Sequence[Ridge]]]:
-    """Models of features on top of the baseline, one without each of some folds; and their penalties."""
+    """Models of features on top of the baseline, one without each of the folds that are tried; and their penalties."""
+    folds = trial.folds[: trial.tried]
     relative = features.penalty(trial.sample.n_classes).astype(trial.log_proba.dtype)
     if trial.kept.get("features") != features or len(trial.seen) > 1:
         made = [_problem(trial, features, seen) for seen in trial.seen]
-        mass, proba = trial.sample.mass, np.exp(trial.seen[-1].log_proba)
-        with pass_threads(made[-1][1].size * trial.sample.n_classes) as run:
-            blocks = ClassBlocks(made[-1][1], proba, mass, relative, run=run)
+        if blocks is None:
+            mass, proba = trial.sample.mass, np.exp(trial.seen[-1].log_proba)
+            with pass_threads(made[-1][1].size * trial.sample.n_classes) as run:
+                blocks = ClassBlocks(made[-1][1], proba, mass, relative, run=run)
         trial.kept.update(features=features, problems=[problem for problem, _ in made], blocks=blocks)
     problems, blocks = trial.kept["problems"], trial.kept["blocks"]
     models = FoldModels(problems, folds, [np.zeros_like(relative) for _ in folds], blocks)

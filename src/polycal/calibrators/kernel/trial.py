@@ -11,7 +11,7 @@ from polycal.calibrators.kernel import tuning
 from polycal.calibrators.kernel.baseline import Seen
 from polycal.calibrators.kernel.features import Features
 from polycal.calibrators.loss import Scores, logit_scores, proba_scores
-from polycal.calibrators.regression import fit_tilt
+from polycal.calibrators.regression import ClassBlocks, fit_tilt
 from polycal.sample import Sample
 from polycal.steps import Softmax, run
 
@@ -187,6 +187,8 @@ class Choice:
         Penalty, mixing, log loss, Brier score and accuracy of every model tried, cross-validated.
     nearest : (float, Scores), or None
         Gain and scores of the best model tried, safe or not.
+    blocks : ClassBlocks, or None
+        What preconditions the search of its weights.
     gains : dict
         For each kind of model that was tried, what it gained on the best before.
     """
@@ -206,6 +208,7 @@ class Choice:
     part: float = 1.0
     table: list[tuple[float, ...]] = field(default_factory=list)
     nearest: tuple[float, Scores] | None = None
+    blocks: ClassBlocks | None = None
     gains: dict[str, Gain] = field(default_factory=dict)
 
     def or_better(self, other: "Choice", kind: str, trial: Trial) -> "Choice":
