@@ -1,5 +1,7 @@
 """Rows that are alike: groups of them, and folds that keep groups together."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -18,46 +20,58 @@ from polycal.sample import Sample, row_blocks, split_rows
 def find_groups(trial: Trial, baseline: Baseline, choices: tuple[Choice, Choice], seed: int) -> Ints | None:
     """Groups of rows that are alike, where held-out rows are predicted well because of rows like them; else None.
 
-    Near copies are looked for with the first model of simple features and with the last, of any; batches with the
-    first only, since rich features learn from rows nearby, as they should.
+    Copies are looked for with the first model, of simple features, and with the last, of any; batches with the first of
+    them that gains enough to be wrong.
     """
     first, last = choices
-    found = find_near_copies(trial, baseline, first, seed)
-    if found is None:
-        found = find_batches(trial, baseline, first, seed)
-    if found is None and last.features is not first.features:
-        found = find_near_copies(trial, baseline, last, seed)
+    models = (first,) if last.features is first.features else choices
+    doubtful = [choice for choice in models if _could_lose(trial, choice)]
+    if not doubtful:
+        return None
+    levels = like_groups(trial.sample, tuning.LIKE_GROUPS * len(trial.folds))
+    for choice in doubtful:
+        found = _find_near_copies(trial, baseline, choice, levels, seed)
+        if found is not None:
+            return found
+    return _find_batches(trial, baseline, doubtful[0], levels, seed)
+
+
+def _find_near_copies(
+    trial: Trial, baseline: Baseline, choice: Choice, levels: Sequence[Ints], seed: int
+) -> Ints | None:
+    """Groups of a row and its nearest, where hardly anything is left of a model's gain when they share a fold."""
+    # Rows without copies are joined in fewer and larger groups.
+    if not levels or levels[0].max() + 1 < tuning.COPIED * levels[0].size:
+        return None
+    return levels[0] if _left(trial, baseline, choice, levels[0], seed) < tuning.COPIES_LEFT else None
+
+
+def _find_batches(
+    trial: Trial, baseline: Baseline, choice: Choice, levels: Sequence[Ints], seed: int
+) -> Ints | None:
+    """Larger groups, where little is left; then still larger ones, as long as these leave less."""
+    found, enough = None, tuning.BATCHES_LEFT
+    for groups in levels[1:]:
+        if found is None and groups.size > tuning.LIKE_ROWS * (groups.max() + 1):
+            break
+        left = _left(trial, baseline, choice, groups, seed)
+        if left < enough:
+            found, enough = groups, left - tuning.LESS_LEFT
     return found
 
 
-def find_near_copies(trial: Trial, baseline: Baseline, choice: Choice, seed: int) -> Ints | None:
-    """Groups of a row and its nearest, where hardly anything is left of a model's gain when they share a fold."""
-    if not _could_lose(trial, choice, 1.0 + tuning.LIKE_GAP):
-        return None
-    groups = like_groups(trial.sample, tuning.PAIRED_ROWS, tuning.LIKE_GROUPS * len(trial.folds))
-    # Rows without copies are joined in fewer and larger groups.
-    if groups.max() + 1 < tuning.COPIED * groups.size:
-        return None
+def _left(trial: Trial, baseline: Baseline, choice: Choice, groups: Ints, seed: int) -> float:
+    """What is left of a model's gain on the baseline where groups share a fold; all of it, if that may be noise."""
     random, grouped = _promises(trial, baseline, choice, groups, seed)
-    is_much = grouped > (1.0 + tuning.LIKE_GAP) * random
-    left = trial.baseline.log_loss - grouped
-    is_gone = is_much and left < tuning.LIKE_LEFT * (trial.baseline.log_loss - random)
-    return groups if is_gone else None
+    if grouped < (1.0 + tuning.LIKE_GAP) * random:
+        return 1.0
+    return (trial.baseline.log_loss - grouped) / (trial.baseline.log_loss - random)
 
 
-def find_batches(trial: Trial, baseline: Baseline, choice: Choice, seed: int) -> Ints | None:
-    """Larger groups of like rows, where a model's loss doubles when they share a fold."""
-    if not _could_lose(trial, choice, 2.0):
-        return None
-    groups = like_groups(trial.sample, tuning.LIKE_ROWS, tuning.LIKE_GROUPS * len(trial.folds))
-    random, grouped = _promises(trial, baseline, choice, groups, seed)
-    return groups if grouped > 2.0 * random else None
-
-
-def _could_lose(trial: Trial, choice: Choice, times: float) -> bool:
-    """Whether so many times the loss of a model is more than the baseline's, which groups cannot make worse."""
+def _could_lose(trial: Trial, choice: Choice) -> bool:
+    """Whether more than the loss of a model is less than the baseline's, which groups cannot make worse."""
     return choice.features is not None and (
-        times * _promise(trial, choice.change).log_loss < trial.baseline.log_loss
+        (1.0 + tuning.LIKE_GAP) * _promise(trial, choice.change).log_loss < trial.baseline.log_loss
     )
 
 
@@ -113,20 +127,19 @@ def grouped_parts(sample: Sample, groups: Ints, n_parts: int, seed: int) -> list
     return [np.sort(order[part_of[of_row] == part]) for part in range(n_parts)]
 
 
-def like_groups(sample: Sample, size: float, least: int) -> Ints:
-    """Groups of rows that are nearest to one another, of that size on average, but at least so many groups.
+def like_groups(sample: Sample, least: int) -> list[Ints]:
+    """Groups of rows that are nearest to one another, level by level, of at least so many groups.
 
     Every row is joined with the row nearest to it, then every group with the group nearest to it, and so on: a row and
     its copies are never in two groups.
     """
     points = _main_directions(sample)
-    groups = np.arange(sample.n_samples)
-    while groups.max() + 1 > sample.n_samples / size:
-        joined = _joined(_means(points, groups))[groups]
-        if joined.max() + 1 < least:
-            break
-        groups = joined
-    return groups
+    groups, levels = np.arange(sample.n_samples), list[Ints]()
+    while True:
+        groups = _joined(_means(points, groups))[groups]
+        if groups.max() + 1 < least:
+            return levels
+        levels.append(groups)
 
 
 def _main_directions(sample: Sample) -> Floats:

@@ -90,12 +90,14 @@ NEARLY_SHOWN, WORTH_A_SEARCH = 1.25, 1.05
 # Models that are nearly fitted need few steps.
 RENEWAL = Effort(tolerance=1e-4, max_steps=4)
 
-# Rows that are alike. Smaller probabilities are not told apart. Groups are joined up to so many rows: of near copies,
-# and of batches; there are so many groups a fold at least.
-LIKE_FLOOR, PAIRED_ROWS, LIKE_ROWS, LIKE_GROUPS = 1e-6, 1.5, 10.0, 5
+# Rows that are alike. Smaller probabilities are not told apart. There are so many groups a fold at least; batches are
+# looked for among groups of so many rows at most, on average.
+LIKE_FLOOR, LIKE_GROUPS, LIKE_ROWS = 1e-6, 2, 60.0
 # With more multiplications than this, distances are taken along so many directions.
 MANY_DISTANCES, LIKE_DIRECTIONS = 1 << 30, 16
-# Rows are near copies where so much more loss, in standard errors and as a part of it, leaves so little of the gain.
-LIKE_ERRORS, LIKE_GAP, LIKE_LEFT = 1.5, 0.1, 0.3
+# Held out together they must cost so much more loss, in standard errors and as a part of it.
+LIKE_ERRORS, LIKE_GAP = 1.5, 0.1
+# Near copies leave so little of the gain, batches so little; larger batches must leave so much less.
+COPIES_LEFT, BATCHES_LEFT, LESS_LEFT = 0.3, 0.12, 0.03
 # There are so many groups for each row, at least, where each comes with one or two copies.
 COPIED = 0.3
