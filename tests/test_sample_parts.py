@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from scipy.stats import kstest
 
 from polycal._validation import check_sample
-from polycal.sample import split_rows
+from polycal.sample import row_lots, split_rows
+from tests.strategies import samples
 
 
 def make(n=500, k=6, seed=0):
@@ -49,3 +52,36 @@ def test_labels_are_not_stratified():
 def test_tiny_samples(n):
     sample = check_sample(np.zeros(n, int), np.full(n, 0.5))
     assert sum(p.size for p in split_rows(sample, (0.5, 0.5), seed=0)) == n
+
+
+def test_lots_are_even_and_the_seed_decides():
+    sample = make(2000)
+    lots, again, other = (row_lots(sample, seed) for seed in (1, 1, 10**40))
+    np.testing.assert_array_equal(lots, again)
+    assert abs(np.corrcoef(lots, other)[0, 1]) < 0.1
+    assert lots.min() >= 0.0
+    assert lots.max() < 1.0
+    assert kstest(lots, "uniform").pvalue > 0.01
+
+
+@pytest.mark.parametrize("n_distinct", [500, 7])
+def test_more_rows_change_no_lot(n_distinct):
+    sample = make(500)
+    rows = np.random.default_rng(5).integers(0, n_distinct, 500)
+    sample = sample.take(rows) if n_distinct < 500 else sample
+    lots = row_lots(sample, 3)
+    np.testing.assert_array_equal(row_lots(sample.take(slice(0, 300)), 3), lots[:300])
+    # Rows that are alike have lots of their own.
+    assert np.unique(lots).size == 500
+
+
+@given(samples())
+def test_order_of_rows_and_names_of_classes_change_no_lot(drawn):
+    labels, proba, weight = drawn
+    n, k = proba.shape
+    rng = np.random.default_rng(0)
+    rows, classes = rng.permutation(n), rng.permutation(k)
+    again = None if weight is None else weight[rows]
+    moved = check_sample(np.argsort(classes)[labels[rows]], proba[rows][:, classes], sample_weight=again)
+    lots = row_lots(check_sample(labels, proba, sample_weight=weight), 0)
+    np.testing.assert_array_equal(np.sort(row_lots(moved, 0)), np.sort(lots))
