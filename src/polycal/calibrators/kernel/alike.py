@@ -43,29 +43,47 @@ def _find_near_copies(
     # Rows without copies are joined in fewer and larger groups.
     if not levels or levels[0].max() + 1 < tuning.COPIED * levels[0].size:
         return None
-    return levels[0] if _left(trial, baseline, choice, levels[0], seed) < tuning.COPIES_LEFT else None
+    left, _ = _left(trial, baseline, choice, levels[0], seed)
+    return levels[0] if left < tuning.COPIES_LEFT else None
 
 
 def _find_batches(
     trial: Trial, baseline: Baseline, choice: Choice, levels: Sequence[Ints], seed: int
 ) -> Ints | None:
-    """Larger groups, where little is left; then still larger ones, as long as these leave less."""
+    """Larger groups that leave little, if they are far apart or cost much; then still larger ones that leave less."""
     found, enough = None, tuning.BATCHES_LEFT
     for groups in levels[1:]:
         if found is None and groups.size > tuning.LIKE_ROWS * (groups.max() + 1):
             break
-        left = _left(trial, baseline, choice, groups, seed)
-        if left < enough:
+        left, times = _left(trial, baseline, choice, groups, seed)
+        if left < enough and (found is not None or times > tuning.COSTLY or _are_apart(trial.sample, groups)):
             found, enough = groups, left - tuning.LESS_LEFT
     return found
 
 
-def _left(trial: Trial, baseline: Baseline, choice: Choice, groups: Ints, seed: int) -> float:
-    """What is left of a model's gain on the baseline where groups share a fold; all of it, if that may be noise."""
+def _left(trial: Trial, baseline: Baseline, choice: Choice, groups: Ints, seed: int) -> tuple[float, float]:
+    """What is left of a model's gain on the baseline where groups share a fold, and the loss then to that
+    on random folds: all of it, and once, if the difference may be noise.
+    """
     random, grouped = _promises(trial, baseline, choice, groups, seed)
     if grouped < (1.0 + tuning.LIKE_GAP) * random:
-        return 1.0
-    return (trial.baseline.log_loss - grouped) / (trial.baseline.log_loss - random)
+        return 1.0, 1.0
+    return (trial.baseline.log_loss - grouped) / (trial.baseline.log_loss - random), grouped / random
+
+
+def _are_apart(sample: Sample, groups: Ints) -> bool:
+    """Whether most rows are much nearer to one of their group than to any other."""
+    points = _main_directions(sample)
+    inside, outside = np.empty((2, groups.size))
+
+    def find(rows: slice) -> None:
+        distances = _distances(points, rows)
+        is_own = groups[rows, None] == groups
+        inside[rows] = np.where(is_own, distances, np.inf).min(axis=1)
+        outside[rows] = np.where(is_own, np.inf, distances).min(axis=1)
+
+    map_threads(find, row_blocks(groups.size, groups.size))
+    return bool(np.median(outside - tuning.APART**2 * inside) > 0.0)
 
 
 def _could_lose(trial: Trial, choice: Choice) -> bool:
@@ -164,14 +182,19 @@ def _means(points: Floats, groups: Ints) -> Floats:
 
 def _joined(points: Floats) -> Ints:
     """The component of each point where it is joined with its nearest."""
-    squares = np.einsum("ij,ij->i", points, points)
     nearest = np.empty(len(points), dtype=np.int64)
 
     def find(rows: slice) -> None:
-        distances = squares - 2.0 * (points[rows] @ points.T)
-        distances[np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)] = np.inf
-        nearest[rows] = distances.argmin(axis=1)
+        nearest[rows] = _distances(points, rows).argmin(axis=1)
 
     map_threads(find, row_blocks(len(points), len(points)))
     graph = coo_array((np.ones(len(points)), (np.arange(len(points)), nearest)), shape=(len(points),) * 2)
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+def _distances(points: Floats, rows: slice) -> Floats:
+    """Squared distances of some points from all others; infinite from themselves."""
+    squares = np.einsum("ij,ij->i", points, points)
+    distances: Floats = squares[rows, None] + squares - 2.0 * (points[rows] @ points.T)
+    distances[np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)] = np.inf
+    return distances

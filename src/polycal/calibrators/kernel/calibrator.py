@@ -73,7 +73,8 @@ class KernelCalibrator(Calibrator):
     :math:`x(q) = [1, q, \log(\max(q, \tau) / \tau) / \log(1/\tau)]` and :math:`\tau = 10^{-4}`: a function of the
     degree-1 multinomial kernel of probabilities and logarithms, fitted by the log loss with a penalty of
     :math:`\lambda` on W (a tenth of it on the bias and on a class's own probability, a hundredth on its own
-    logarithm). With more than 512 classes :math:`\tau = 10^{-3}`, for speed.
+    logarithm). With more than 512 classes :math:`\tau = 10^{-3}`, for speed, and with fewer rows than classes too there
+    is no kernel part, since it would gain nothing.
 
     *More than that*, for no more than 512 classes, where the data may carry it. Where :math:`\epsilon` is a
     thousandth or more, x is also tried of :math:`s = \mathrm{softmax}(\log v / T)` instead of q, with :math:`\tau =
@@ -95,11 +96,14 @@ class KernelCalibrator(Calibrator):
     was better, by the same path, whose last penalties are looked at again.
     The weights of the folds' models are averaged, which is averaging their logits.
 
-    *More rows.* After `partial_fit` the models of the folds go on from where they were, with the same baseline,
-    features, landmarks and shares of the pool, at the penalty chosen or, with :math:`nk^2` up to 8 million, a smaller
-    one that has become better; old rows stay in their folds. All is searched again beyond 1.5 times the rows of the
-    last search (1.15 times where a pool predicts), from 1.05 times on where the rows are nearly as many as would show
-    the gain of another kind of model, and where the model is no longer safe.
+    *More rows.* The fold of a row, beyond 2,000 of them, and the landmarks are drawn by lots that depend on the row and
+    the seed alone: `partial_fit` and a fit to all rows agree about them. After `partial_fit` the baseline is fitted
+    again, and the models of the folds go on from where they were, with the same features, landmarks and shares of the
+    pool: at the penalty chosen; at the one before it and at smaller ones that have become better, with :math:`nk^2` up
+    to 8 million; with landmarks, at smaller ones only, and only where it was 1e-4 or less. Old rows stay in their
+    folds. All is searched again beyond 1.5 times the rows of the last search (1.15 times where a pool predicts), from
+    1.05 times on where the rows are nearly as many as would show the gain of another kind of model, and where the
+    model is no longer safe.
 
     *Few rows.* Up to 2,000 rows, a pool predicts: :math:`(1 - t) v + t m`, with a mean m (half linear, half geometric)
     of three maps: the kernel's; `TemperatureScaling`; and vector scaling with a background,
@@ -112,14 +116,15 @@ class KernelCalibrator(Calibrator):
     what the mean gains on the input less 0.7 standard errors (0.5 beyond some hundred rows; 0.5 more where the guard
     would leave the input as it is): it is 0 without evidence. Fewer than two rows a fold have no pool.
 
-    *Rows that are alike.* Near copies of a row in other folds make models look better than they are. So the model
-    chosen is fitted again on folds that keep every row with the one nearest to it in log probability (if that makes at
-    least 0.3 groups a row, as copies do), and the best model with features of the baseline also on folds of groups of
-    ten, joined by the same rule. Where less than 0.3 of the gain on the baseline is left by the former, or the log
-    loss is doubled by the latter, by more than 1.5 standard errors, all is chosen again with these groups held out
-    together, and the rows count for as many as there are groups. Neither is looked for where the
-    baseline's log loss is no more than 1.1 times, or twice, the model's; nor with given ``groups``, which are held out
-    together.
+    *Rows that are alike.* Near copies of a row in other folds, or rows of its batch, make models look better than they
+    are. Rows are joined with the one nearest to them in log probability, these groups with the nearest group, and so
+    on, and models that gain a tenth on the baseline are fitted again on folds that keep groups together. All is chosen
+    again with groups held out together, and rows count for as many as there are groups, where that costs more than
+    1.5 standard errors and leaves less than 0.3 of the gain, for first groups as small as copies make them (at least
+    0.3 a row); or less than 0.12 of it, for groups of up to 60 rows on average, if most rows are 2.5 times as near to
+    their own group as to any other, or the log loss is multiplied by 1.4. Larger groups are taken where these leave
+    still less. Batches that overlap look like rows of a classifier that errs smoothly, and are not found: with
+    ``groups``, which are held out together, nothing is looked for.
 
     *Guard*, with more rows. On held-out rows a model must beat the baseline by more than a standard error of the
     paired difference, and must not lose more than 0.3 points of accuracy against the input, with half a standard error

@@ -99,5 +99,7 @@ MANY_DISTANCES, LIKE_DIRECTIONS = 1 << 30, 16
 LIKE_ERRORS, LIKE_GAP = 1.5, 0.1
 # Near copies leave so little of the gain, batches so little; larger batches must leave so much less.
 COPIES_LEFT, BATCHES_LEFT, LESS_LEFT = 0.3, 0.12, 0.03
+# Batches multiply the loss by so much, or are so many times farther from one another than their rows are.
+COSTLY, APART = 1.4, 2.5
 # There are so many groups for each row, at least, where each comes with one or two copies.
 COPIED = 0.3
