@@ -182,10 +182,10 @@ class LandmarkFeatures:
         return (Sum((self.linear.steps(weight[:width]), (bend,))),)
 
 
-def fit_landmarks(sample: Sample, log_proba: Floats, seed: int) -> LandmarkFeatures:
-    """Landmarks are rows chosen by lot; the kernel's scale is a part of their median distance."""
+def fit_landmarks(sample: Sample, log_proba: Floats, seed: int, most: int) -> LandmarkFeatures:
+    """Landmarks are rows chosen by lot, at most so many; the kernel's scale is a part of their median distance."""
     n = sample.n_samples
-    most = min(tuning.MOST_LANDMARKS, tuning.MOST_NUMBERS // sample.n_classes, tuning.MOST_CELLS // n)
+    most = min(most, tuning.MOST_NUMBERS // sample.n_classes, tuning.MOST_CELLS // n)
     n_landmarks = max(1, min(most, n // 2))
     draw = int(np.random.SeedSequence([seed, _PURPOSE]).generate_state(1)[0])
     rows = np.argsort(row_lots(sample, draw), kind="stable")[:n_landmarks]

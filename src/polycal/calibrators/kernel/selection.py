@@ -53,28 +53,54 @@ def choose_model(trial: Trial, mixture: Mixture, seed: int, choice: Choice) -> C
         trial.tried < len(trial.folds) and "input" in choice.gains and choice.gains["input"].log_loss < 0.0
     )
     if not is_hopeless and (choice.has_small_penalty or sample.n_samples >= tuning.MANY_ROWS * k):
-        landmarks = fit_landmarks(sample, mixture.log_tempered(sample), seed)
-        choice = _screened(trial, choice, lambda few, before: choose(few, landmarks, before))
+        choice = _choose_landmarks(trial, mixture, seed, choice)
     if choice.has_small_penalty and k <= tuning.MATRIX_CLASSES:
-        choice = _screened(trial, choice, mix_in_matrix)
+        choice = _choose_matrix(trial, choice)
     return choice
 
 
-def _screened(trial: Trial, before: Choice, search: Callable[[Trial, Choice], Choice]) -> Choice:
-    """Search a costly kind on one fold, where rows are many, and on the others only if it is better there."""
-    if trial.tried == 1 or trial.sample.n_samples <= tuning.FEW_ROWS:
-        return search(trial, before)
+def _choose_landmarks(trial: Trial, mixture: Mixture, seed: int, choice: Choice) -> Choice:
+    """Try likeness to landmarks: to a few of them at first, where that is done on one fold."""
+
+    def features(most: int) -> Features:
+        return fit_landmarks(trial.sample, mixture.log_tempered(trial.sample), seed, most)
+
+    if not _is_screened(trial):
+        return choose(trial, features(tuning.MOST_LANDMARKS), choice)
+    few_landmarks = features(tuning.FEW_LANDMARKS)
+    choice, found = _screened(trial, choice, lambda few, before: choose(few, few_landmarks, before))
+    return choice if found is None else choose(trial, features(tuning.MOST_LANDMARKS), choice, found.penalty)
+
+
+def _choose_matrix(trial: Trial, choice: Choice) -> Choice:
+    """Try to mix in a matrix, on one fold first where the others are many."""
+    if not _is_screened(trial):
+        return mix_in_matrix(trial, choice)
+    choice, found = _screened(trial, choice, mix_in_matrix)
+    return choice if found is None or found.matrix is None else _complete_matrix(trial, found.matrix, choice)
+
+
+def _is_screened(trial: Trial) -> bool:
+    """Whether costly kinds are searched on one fold first: where rows are many, and all folds are held out."""
+    return trial.tried > 1 and trial.sample.n_samples > tuning.FEW_ROWS
+
+
+def _screened(
+    trial: Trial, before: Choice, search: Callable[[Trial, Choice], Choice]
+) -> tuple[Choice, Choice | None]:
+    """The choice before, with what one fold says of a costly kind; and what is found, if worth the other folds."""
     few = trial.with_folds(1)
-    found = search(few, before.on(few))
+    known = before.on(few)
+    found = search(few, known)
     tried = replace(before, table=before.table + found.table[len(before.table) :])
-    if found.matrix is not None:
-        return _complete_matrix(trial, found.matrix, tried)
-    if found.features is None or found.features is before.features:
-        return replace(tried, gains=found.gains)
-    return tried.or_better(replace(complete(trial, found), table=[]), found.features.kind, trial)
+    if found.weights is known.weights and found.matrix is known.matrix:
+        return replace(tried, gains=found.gains), None
+    if not found.beats(known, tuning.SCREEN_ERRORS):
+        return replace(tried, gains=found.gains), None
+    return tried, found
 
 
-def choose(trial: Trial, features: Features, before: Choice) -> Choice:
+def choose(trial: Trial, features: Features, before: Choice, near: float | None = None) -> Choice:
     """Walk from large penalties to small ones until it stops getting better; the best, if better than before.
 
     Parameters
@@ -82,16 +108,21 @@ def choose(trial: Trial, features: Features, before: Choice) -> Choice:
     trial : Trial
     features : Features
     before : Choice
-        The best with other features: a little above its penalty is large enough to begin with.
+        The best with other features.
+    near : float, optional
+        The penalty before this one is large enough to begin with; by default, one a little above that of the best
+        before.
     """
     now_doing(KINDS[features.kind], _DONE[features.kind])
-    if before.weights:
+    walk = _Walk.of(trial, features)
+    if near is not None:
+        best = walk.down(max(0, tuning.PENALTIES.index(near) - 1), 1, 1)
+    elif before.weights:
         start = max(0, tuning.PENALTIES.index(before.penalty) - tuning.ABOVE * trial.stride)
+        best = walk.down(start, tuning.ABOVE if start else tuning.AT_LEAST, tuning.PATIENCE // trial.stride)
     else:
         start = 0 if trial.stride == 1 else tuning.MIDDLE
-    walk = _Walk.of(trial, features)
-    best = walk.down(start, tuning.ABOVE if start else tuning.AT_LEAST, tuning.PATIENCE // trial.stride)
-    if not before.weights:
+        best = walk.down(start, tuning.ABOVE if start else tuning.AT_LEAST, tuning.PATIENCE // trial.stride)
         best = _up(trial, features, start, best)
     return before.or_better(best, features.kind, trial)
 
@@ -177,7 +208,7 @@ def path_to(trial: Trial, features: Features, path: Sequence[float]) -> Floats:
 
 
 def complete(trial: Trial, choice: Choice) -> Choice:
-    """The choice with models of all folds of a trial, the first of which it has already, mixed by their rows.
+    """The choice with models of all folds of a trial, the first of which it may have already, mixed by their rows.
 
     The last penalties of the path are looked at again with all folds.
     """

@@ -213,14 +213,14 @@ class Choice:
 
     def or_better(self, other: "Choice", kind: str, trial: Trial) -> "Choice":
         """The other, of a richer kind, where it gains more than noise; with the tables of both, and its gain noted."""
-        better = other if other._beats(self, tuning.ERRORS * trial.caution) else self
+        better = other if other.beats(self, tuning.ERRORS * trial.caution) else self
         nearest = None if other.nearest is None else other.nearest[1]
         tried, gains = nearest if other.scores is None else other.scores, self.gains
         if tried is not None:
             gains = {**gains, kind: _gain(trial, tried, self.scores)}
         return replace(better, table=self.table + other.table, gains=gains)
 
-    def _beats(self, other: "Choice", errors: float) -> bool:
+    def beats(self, other: "Choice", errors: float) -> bool:
         """Whether it is better by the least gain, and by so many standard errors of the paired difference."""
         if self.scores is None or other.scores is None:
             return self.gain > other.gain

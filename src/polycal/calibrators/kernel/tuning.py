@@ -22,6 +22,8 @@ LANDMARK_WIDTH = 0.1**0.5
 # More landmarks gain little; with many classes, predicting would be slow; and the features of all rows must fit into
 # memory. With more classes than the last number, there would be too few landmarks for each to be worth the work.
 MOST_LANDMARKS, MOST_NUMBERS, MOST_CELLS, LANDMARK_CLASSES = 1000, 60_000, 1 << 26, 70
+# So many show whether more of them could gain.
+FEW_LANDMARKS = 300
 # Relative penalty of likeness.
 LANDMARK_PENALTY = 0.3
 
@@ -49,6 +51,8 @@ LOOK_BACK = 2
 LEAST_GAIN, STEP_GAIN = 0.002, 0.0005
 # And other features so many standard errors: the best of a whole path is held against the best before.
 ERRORS = 2.0
+# Where one fold is tried first, so many of its own before the others follow: half of that above would be as much gain.
+SCREEN_ERRORS = 1.5
 # A model must not lose more accuracy than this against the input, with half a standard error to spare.
 ACCURACY_LOSS = 0.003
 # A background of less weight hides nothing that matters.
