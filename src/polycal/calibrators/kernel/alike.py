@@ -195,6 +195,8 @@ def _joined(points: Floats) -> Ints:
 def _distances(points: Floats, rows: slice) -> Floats:
     """Squared distances of some points from all others; infinite from themselves."""
     squares = np.einsum("ij,ij->i", points, points)
-    distances: Floats = squares[rows, None] + squares - 2.0 * (points[rows] @ points.T)
+    distances: Floats = (-2.0 * points[rows]) @ points.T
+    distances += squares
+    distances += squares[rows, None]
     distances[np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)] = np.inf
     return distances

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import expit, softmax
 
+from polycal._threads import map_threads
 from polycal._typing import Float64s, Floats, Ints
 from polycal.calibrators.kernel import tuning
 from polycal.calibrators.kernel.trial import Gain
@@ -16,6 +18,7 @@ from polycal.sample import Sample
 from polycal.steps import Affine, Log, Program, Softmax, Sum, run
 
 Fit = Callable[[Sample], Program]
+Result = TypeVar("Result")
 
 
 def fit_temperature(sample: Sample) -> Program:
@@ -123,10 +126,25 @@ def _times(factor: float) -> Affine:
 
 def cross_fit(fit: Fit, sample: Sample, folds: Sequence[slice]) -> Float64s:
     """Predictions of a sorted sample, each fold's by a model fitted without it."""
-    out, rows = np.empty(sample.proba.shape), np.arange(sample.n_samples)
-    for fold in folds:
-        out[fold] = run(fit(sample.take(np.delete(rows, fold))), sample.proba[fold].astype(np.float64))
+    out = np.empty(sample.proba.shape)
+
+    def predict(fold: slice, rest: Sample) -> None:
+        out[fold] = run(fit(rest), sample.proba[fold].astype(np.float64))
+
+    without_folds(sample, folds, predict)
     return out
+
+
+def without_folds(
+    sample: Sample, folds: Sequence[slice], use: Callable[[slice, Sample], Result]
+) -> list[Result]:
+    """What is made of each fold and the rows without it; side by side where that takes long."""
+    rows = np.arange(sample.n_samples)
+
+    def of(fold: slice) -> Result:
+        return use(fold, sample.take(np.delete(rows, fold)))
+
+    return map_threads(of, folds, -1 if sample.proba.size >= tuning.MANY_CELLS else 1)
 
 
 def fit_pool(sample: Sample, groups: Ints, held_out: Sequence[Float64s], errors: float) -> Pool:

@@ -9,9 +9,9 @@ from polycal._typing import Ints
 from polycal.calibrators.kernel import tuning
 from polycal.calibrators.kernel.alike import find_groups, grouped_parts
 from polycal.calibrators.kernel.baseline import Baseline, fit_baseline
-from polycal.calibrators.kernel.pooling import TIMID, Pool, cross_fit, fit_pool
+from polycal.calibrators.kernel.pooling import TIMID, Pool, cross_fit, fit_pool, without_folds
 from polycal.calibrators.kernel.selection import choose_first, choose_model, complete, path_to, renew
-from polycal.calibrators.kernel.trial import Choice, Gain, Trial
+from polycal.calibrators.kernel.trial import Choice, Gain, Trial, is_much_work
 from polycal.calibrators.loss import total_weight
 from polycal.calibrators.regression import sort_by_fold
 from polycal.sample import Sample, row_lots, split_rows
@@ -104,8 +104,7 @@ def search(sample: Sample, groups: Ints | None, n_folds: int, seed: int) -> Foun
     sample, of_row = sample.take(order), np.arange(order.size) if groups is None else groups[order]
     now_doing("temperature, background and curve", 0.0)
     baseline = fit_baseline(sample)
-    is_large = sample.proba.size * sample.n_classes > tuning.MUCH_WORK and not _are_few(of_row)
-    trial = Trial.of(sample, folds, [baseline.seen(sample)], 1 if is_large else len(folds))
+    trial = Trial.of(sample, folds, [baseline.seen(sample)], 1 if is_much_work(sample) else len(folds))
     gains, alone = {"curve": _gain_of_baseline(trial)}, _alone(trial, Choice())
     none, n_groups = np.empty(0, dtype=np.int64), int(of_row.max()) + 1
     found = Found(sample, baseline, Choice(), alone, none, order.size, gains, n_groups, seed)
@@ -194,8 +193,8 @@ def _counted_once(sample: Sample, groups: Ints) -> Sample:
 
 def _fit_pool(trial: Trial, groups: Ints, choice: Choice) -> Pool:
     """The pool of the input, temperature scaling, vector scaling and the model chosen."""
-    sample, folds, rows = trial.sample, trial.folds, np.arange(trial.sample.n_samples)
-    without = [fit_baseline(sample.take(np.delete(rows, fold))).seen(sample) for fold in folds]
+    sample, folds = trial.sample, trial.folds
+    without = without_folds(sample, folds, lambda _, rest: fit_baseline(rest).seen(sample))
     # Features of the input are at the temperature of all rows, as the landmarks are that they are compared with.
     without = [replace(seen, log_tempered=trial.seen[0].log_tempered) for seen in without]
     again = Trial.of(sample, folds, without)

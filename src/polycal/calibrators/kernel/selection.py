@@ -202,7 +202,7 @@ class _Walk:
 def path_to(trial: Trial, features: Features, path: Sequence[float]) -> Floats:
     """The changes of held-out rows at the end of a path of penalties."""
     walk = _Walk.of(trial, features)
-    for penalty in path:
+    for penalty in path[-tuning.LAST_PENALTIES :] if trial.stride > 1 else path:
         walk.models.move(walk.penalties(penalty), tuning.EFFORT)
     return walk.models.held_out()
 
@@ -217,7 +217,8 @@ def complete(trial: Trial, choice: Choice) -> Choice:
         return choice
     walk, best = _Walk.of(trial, choice.features), Choice()
     models, penalties = walk.models, walk.penalties
-    for end in range(1, len(choice.path) + 1):
+    first = max(0, len(choice.path) - tuning.LAST_PENALTIES) if trial.stride > 1 else 0
+    for end in range(first + 1, len(choice.path) + 1):
         models.move(penalties(choice.path[end - 1]), tuning.EFFORT, done)
         back = len(choice.path) - end
         if 0 < back <= len(choice.trail):

@@ -32,6 +32,12 @@ class Gain(NamedTuple):
     needed: float
 
 
+def is_much_work(sample: Sample) -> bool:
+    """Whether models are chosen with less than all folds and penalties."""
+    n, k = sample.proba.shape
+    return bool(n * k * k > (tuning.MUCH_WORK if n > tuning.FEW_ROWS else tuning.MUCH_WORK_OF_FEW))
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
     """What every model is tried on.
@@ -89,8 +95,7 @@ class Trial:
     @property
     def stride(self) -> int:
         """Every so manieth penalty is tried."""
-        n, k = self.sample.proba.shape
-        return tuning.STRIDE if n > tuning.FEW_ROWS and n * k * k > tuning.MUCH_WORK else 1
+        return tuning.STRIDE if is_much_work(self.sample) else 1
 
     def mix(self, changes: Sequence[Floats]) -> list[float]:
         """Multipliers of the baseline's logits and of changes, by the log loss of held-out rows."""

@@ -33,8 +33,8 @@ EFFORT = Effort(tolerance=1e-4, max_steps=12)
 SPARSE = 0.15
 
 # Multiplications of a class's probability with those of all, over all rows, up to which every fold is held out while
-# models are chosen; with more, one is, and every so manieth penalty is tried.
-MUCH_WORK, STRIDE = 1 << 23, 2
+# models are chosen; with more, one is, and every so manieth penalty is tried. Few rows are worth more work.
+MUCH_WORK, MUCH_WORK_OF_FEW, STRIDE = 1 << 23, 1 << 28, 2
 
 # The selection. From penalty to penalty the solutions differ enough to matter, and mixing fills the gaps.
 PENALTIES = tuple(0.1 * 0.25**j for j in range(12))
@@ -47,6 +47,8 @@ AT_LEAST, PATIENCE = 4, 2
 ABOVE, MIDDLE = 2, 4
 # Where one fold chose, so many penalties before its best are looked at again with the others.
 LOOK_BACK = 2
+# Where work is much, other folds begin so many penalties before the last.
+LAST_PENALTIES = 3
 # Other features, and a smaller penalty, must gain this much: smaller differences are the luck of the search.
 LEAST_GAIN, STEP_GAIN = 0.002, 0.0005
 # And other features so many standard errors: the best of a whole path is held against the best before.
@@ -64,6 +66,8 @@ MATRIX_CLASSES = 255
 # Every so manieth of its penalties is tried, with so much effort.
 MATRIX_STRIDE, MATRIX_EFFORT = 2, Effort(tolerance=1e-4, max_steps=20)
 
+# With so many probabilities the members of the pool are fitted without each fold side by side.
+MANY_CELLS = 1 << 17
 # The pool, for few rows. Widths of the priors of vector scaling: log slope, a class's own, its shift; and the centre
 # and width of the log odds of its background. Log slopes to begin with.
 SLOPE, CLASS_SLOPE, SHIFT, ODDS, ODDS_WIDTH = 1.0, 0.3, 1.0, -5.0, 2.0
