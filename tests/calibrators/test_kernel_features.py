@@ -40,7 +40,7 @@ def draw(n=200, k=4, seed=0, spread=6.0):
 
 def fit(sample, seed=0):
     with np.errstate(divide="ignore"):
-        return fit_landmarks(sample, np.log(sample.proba), seed, MOST_LANDMARKS)
+        return fit_landmarks(sample, np.log(sample.proba), seed, tuning.MOST_LANDMARKS)
 
 
 def likeness(proba, points, scale):

@@ -315,12 +315,20 @@ class HeldOutPath:
     prior : float
         The weight of the prior.
     effort : Effort
+    inverse : float, optional
+        1/T where it is known about; by default it is fitted without each fold.
     """
 
     def __init__(
-        self, sample: Sample, folds: Sequence[slice], prior: float, effort: Effort = CHOICE_EFFORT
+        self,
+        sample: Sample,
+        folds: Sequence[slice],
+        prior: float,
+        effort: Effort = CHOICE_EFFORT,
+        inverse: float | None = None,
     ) -> None:
-        self._prior, self._inverses = prior, fold_inverses(sample, folds, prior)
+        self._prior = prior
+        self._inverses = fold_inverses(sample, folds, prior) if inverse is None else [inverse for _ in folds]
         self._total, self._effort = total_weight(sample), effort
         starts = [scaled_map(sample.n_classes, inverse) for inverse in self._inverses]
         self.models = fold_maps(sample, folds, starts)

@@ -104,7 +104,7 @@ def _promises(
     again = Trial.of(sample, folds, [baseline.seen(sample)], min(trial.tried, len(folds)))
     random, grouped = (
         _promise(trial, choice.change),
-        _promise(again, path_to(again, choice.features, choice.path)),
+        _promise(again, path_to(again, choice.features, choice.path, choice.blocks)),
     )
     excess, error = _difference(random, grouped, trial, again, order, groups)
     return random.log_loss, random.log_loss + (excess if excess > tuning.LIKE_ERRORS * error else 0.0)

@@ -19,7 +19,7 @@ from polycal.calibrators.kernel.features import (
 )
 from polycal.calibrators.kernel.trial import Choice, FoldMatrices, Trial
 from polycal.calibrators.loss import Scores, pass_threads
-from polycal.calibrators.matrix import HeldOutPath
+from polycal.calibrators.matrix import HeldOutPath, fold_inverses
 from polycal.calibrators.priors import PRIOR, MatrixPenalty
 from polycal.calibrators.regression import ClassBlocks, FoldModels, Ridge, SoftmaxRegression
 
@@ -199,10 +199,12 @@ class _Walk:
         return replace(best, table=table, nearest=nearest)
 
 
-def path_to(trial: Trial, features: Features, path: Sequence[float]) -> Floats:
+def path_to(
+    trial: Trial, features: Features, path: Sequence[float], blocks: ClassBlocks | None = None
+) -> Floats:
     """The changes of held-out rows at the end of a path of penalties."""
-    walk = _Walk.of(trial, features)
-    for penalty in path[-tuning.LAST_PENALTIES :] if trial.stride > 1 else path:
+    walk = _Walk.of(trial, features, blocks)
+    for penalty in path[-tuning.LOOK_BACK :] if trial.stride > 1 else path:
         walk.models.move(walk.penalties(penalty), tuning.EFFORT)
     return walk.models.held_out()
 
@@ -215,7 +217,7 @@ def complete(trial: Trial, choice: Choice) -> Choice:
     done = len(choice.weights)
     if done == trial.tried or choice.features is None:
         return choice
-    walk, best = _Walk.of(trial, choice.features), Choice()
+    walk, best = _Walk.of(trial, choice.features, choice.blocks), Choice()
     models, penalties = walk.models, walk.penalties
     first = max(0, len(choice.path) - tuning.LAST_PENALTIES) if trial.stride > 1 else 0
     for end in range(first + 1, len(choice.path) + 1):
@@ -242,7 +244,7 @@ def renew(trial: Trial, choice: Choice) -> Choice | None:
         return None
     if choice.matrix is None:
         return found
-    path = HeldOutPath(trial.sample, trial.folds, _matrix_prior(trial), tuning.MATRIX_EFFORT)
+    path = _matrix_path(trial, trial.folds)
     path.models.weights[:] = choice.matrix.maps
     path.move(MatrixPenalty.tied(choice.matrix.penalty))
     logits = path.logits(path.models.weights).astype(np.float32)
@@ -333,21 +335,24 @@ def _mixed(trial: Trial, choice: Choice, matrix: FoldMatrices) -> Choice:
 
 def _walk_matrix(trial: Trial) -> FoldMatrices:
     """Matrix scaling with a penalty chosen on the held-out rows."""
-    path = HeldOutPath(trial.sample, trial.folds[: trial.tried], _matrix_prior(trial), tuning.MATRIX_EFFORT)
+    path = _matrix_path(trial, trial.folds[: trial.tried])
     chosen = path.walk(MatrixPenalty.tied, tuning.MATRIX_STRIDE)
     return FoldMatrices(chosen.penalty, chosen.maps, path.logits(chosen.maps).astype(np.float32))
 
 
 def _complete_matrix(trial: Trial, first: FoldMatrices, choice: Choice) -> Choice:
     """The choice with matrix scaling mixed in, of which some first folds are fitted already."""
-    path = HeldOutPath(
-        trial.sample, trial.folds[len(first.maps) : trial.tried], _matrix_prior(trial), tuning.MATRIX_EFFORT
-    )
+    path = _matrix_path(trial, trial.folds[len(first.maps) : trial.tried])
     path.move(MatrixPenalty.tied(first.penalty))
     logits = np.concatenate([first.logits, path.logits(path.models.weights).astype(np.float32)])
     matrix = FoldMatrices(first.penalty, [*first.maps, *path.models.weights], logits)
     return choice.or_better(_mixed(trial, choice, matrix), "matrix", trial)
 
 
-def _matrix_prior(trial: Trial) -> float:
-    return PRIOR if trial.sample.n_samples <= tuning.FEW_ROWS else 0.0
+def _matrix_path(trial: Trial, folds: Sequence[slice]) -> HeldOutPath:
+    """Matrix scaling without each of some folds; many rows have no prior, and begin at the temperature of one fold."""
+    if trial.sample.n_samples <= tuning.FEW_ROWS:
+        return HeldOutPath(trial.sample, folds, PRIOR, tuning.MATRIX_EFFORT)
+    if "inverse" not in trial.kept:
+        trial.kept["inverse"] = fold_inverses(trial.sample, trial.folds[:1], 0.0)[0]
+    return HeldOutPath(trial.sample, folds, 0.0, tuning.MATRIX_EFFORT, trial.kept["inverse"])
