@@ -137,8 +137,7 @@ SINGLES = {"temperature": pc.TemperatureScaling, "vector": pc.VectorScaling, "ke
 def delay(store, runs, sets, rows):
     """Rows until evidence 100 on real predictions in random order, of single bettors and of the monitor.
 
-    The kernel alone, whose fits take long, is followed until it would be 1.3 times as soon as the monitor's median, and
-    not at all with as many classes as have no kernel in the monitor.
+    The kernel alone, whose fits take long, is followed until it would be 1.3 times as soon as the monitor's median.
     """
     for data in prediction_sets(sets):
         sample = data.split().evaluation
@@ -148,8 +147,6 @@ def delay(store, runs, sets, rows):
         found = {"monitor": [monitor_delay(proba[rows], sample.labels[rows]) for rows in orders]}
         middle = quantile(found["monitor"], 0.5) or rows
         for name, make in SINGLES.items():
-            if name == "kernel" and name not in bets.families(sample.n_classes):
-                continue
             most = int(middle / 1.3) if name == "kernel" else rows
             short = [order[:most] for order in orders]
             found[name] = [single_delay(make, proba[rows], sample.labels[rows]) for rows in short]

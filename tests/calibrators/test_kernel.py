@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -154,6 +157,21 @@ def test_many_peaked_classes_are_no_worse_than_temperature():
     # What keeps every class possible costs a little, where nothing asks for it.
     loss = log_losses(ours, labels[rest]) - log_losses(temperature, labels[rest])
     assert loss.mean() < 1e-4
+
+
+def test_very_many_classes_and_fewer_rows_have_no_kernel(monkeypatch):
+    monkeypatch.setattr("polycal.calibrators.kernel.tuning.MANY_CLASSES", 20)
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.full(30, 0.1), 100)
+    labels = (proba.cumsum(axis=1) > rng.random((100, 1))).argmax(axis=1)
+    few, enough = (pc.KernelCalibrator().fit(proba[:n], labels[:n]) for n in (29, 100))
+    assert len(few.cv_log_loss_) == 0 < len(enough.cv_log_loss_)
+
+
+def test_a_fit_compiles_nothing():
+    code = "import sys, numpy as np, polycal as pc; p = np.full((60, 2), 0.5); p[:, 0] = np.linspace(0.1, 0.9, 60); "
+    code += "p[:, 1] = 1 - p[:, 0]; pc.KernelCalibrator().fit(p, np.arange(60) % 2); sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_renaming_classes_renames_the_result():

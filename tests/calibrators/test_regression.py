@@ -12,7 +12,7 @@ from polycal.calibrators.optimise import Effort
 from polycal.calibrators.regression import (
     ClassBlocks,
     FoldModels,
-    KeptBlocks,
+    LastSearch,
     Ridge,
     SoftmaxRegression,
     fit_tilt,
@@ -78,13 +78,13 @@ def test_threads_change_no_number(monkeypatch):
 
 def test_a_search_begins_with_the_loss_that_the_one_before_ended_with(monkeypatch):
     problem, relative = make_problem()
-    kept, seen, plain = KeptBlocks(), [], SoftmaxRegression._loss
+    kept, seen, plain = LastSearch(), [], SoftmaxRegression._loss
     monkeypatch.setattr(SoftmaxRegression, "_loss", lambda *given: seen.append(given[1]) or plain(*given))
     first = problem.solve(Ridge(relative, 0.1), np.zeros_like(relative), Effort(1e-4, 12), kept)
     n_first = len(seen)
     again = problem.solve(Ridge(relative, 0.01), first, Effort(1e-4, 12), kept)
     assert all(weight is not first for weight in seen[n_first:])
-    fresh = problem.solve(Ridge(relative, 0.01), first, Effort(1e-4, 12), KeptBlocks(kept.blocks))
+    fresh = problem.solve(Ridge(relative, 0.01), first, Effort(1e-4, 12), LastSearch(kept.blocks))
     np.testing.assert_array_equal(again, fresh)
 
 
@@ -152,7 +152,7 @@ def test_small_blocks_leave_the_rest_to_the_diagonal():
     problem, relative = make_problem()
     small = ClassBlocks(problem.features, np.exp(problem.offset), problem.mass, relative, 3)
     ridge, start = Ridge(relative, 1e-2), np.zeros((9, 4), dtype=np.float32)
-    weight = problem.solve(ridge, start, Effort(1e-7, 12), KeptBlocks(small))
+    weight = problem.solve(ridge, start, Effort(1e-7, 12), LastSearch(small))
     assert penalised(problem, ridge, weight) < penalised(problem, ridge, start)
     gradient = problem.loss(weight)[1] + ridge.gradient(weight)
     assert float(np.vdot(small.solve(gradient, 1e-2), gradient)) > 0
@@ -191,5 +191,5 @@ def test_a_preconditioner_that_promises_too_much_does_not_end_the_search():
     # Where all rows are certain there is no curvature, and the penalty is all that holds a step.
     blind = ClassBlocks(problem.features, np.eye(4, dtype=np.float32)[problem.labels], problem.mass, relative)
     ridge, start = Ridge(relative, 1e-7), np.zeros((9, 4), dtype=np.float32)
-    found = problem.solve(ridge, start, Effort(1e-4, 12), KeptBlocks(blind))
+    found = problem.solve(ridge, start, Effort(1e-4, 12), LastSearch(blind))
     assert penalised(problem, ridge, found) < 0.98 * penalised(problem, ridge, start)

@@ -85,7 +85,10 @@ def test_the_kernel_goes_on_from_its_models(n, monkeypatch):
     going.partial_fit(sample.proba[first:], sample.labels[first:])
     # No row moves to another fold: models start from ones that have not seen the rows they are judged by.
     np.testing.assert_array_equal(going._last.fold_of[:first], folds)
-    assert log_loss(going, new) < log_loss(whole, new) + 0.003
+    if first > 2000:
+        # The lots are those of a fit to all rows.
+        np.testing.assert_array_equal(going._last.fold_of, whole._last.fold_of)
+    assert log_loss(going, new) < log_loss(whole, new) + 0.001
 
 
 def test_many_more_rows_are_searched_again():

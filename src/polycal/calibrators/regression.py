@@ -196,10 +196,10 @@ class SoftmaxRegression:
         return value, gradient
 
     def solve(
-        self, penalty: Penalty, start: Floats, effort: Effort, kept: "KeptBlocks | None" = None
+        self, penalty: Penalty, start: Floats, effort: Effort, kept: "LastSearch | None" = None
     ) -> Floats:
         """The W of least penalised loss; the preconditioner is the one kept, until it is stale."""
-        kept = KeptBlocks() if kept is None else kept
+        kept = LastSearch() if kept is None else kept
 
         def objective(weight: Floats) -> tuple[float, Floats]:
             if kept.at is not weight:
@@ -315,7 +315,7 @@ def _diagonals(features: Floats, proba: Floats, mass: Floats) -> tuple[Floats, f
 
 
 @dataclass
-class KeptBlocks:
+class LastSearch:
     """What one search leaves to the next: blocks, until one finds them stale and makes them anew; and the last loss.
 
     Attributes
@@ -366,7 +366,7 @@ class FoldModels:
         self.problems = [problem.without(fold) for problem, fold in zip(problems, folds, strict=True)]
         self.folds, self.weights = folds, list(start)
         # Folds are fitted side by side.
-        self._kept = [KeptBlocks(blocks) for _ in folds]
+        self._kept = [LastSearch(blocks) for _ in folds]
 
     def move(self, penalties: Sequence[Penalty], effort: Effort, done: int = 0) -> None:
         """Fit anew with a penalty for each fold, from the models before; but for some first."""

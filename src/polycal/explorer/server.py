@@ -5,6 +5,7 @@ import errno
 import logging
 import secrets
 import socket
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +84,8 @@ def serve(explorer: Explorer, door: Door) -> None:
     few = _Few()
     for name in ("asyncio", "uvicorn.error"):
         logging.getLogger(name).addFilter(few)
+    # Ctrl-C just before the server begins is no error.
+    warnings.filterwarnings("ignore", "coroutine 'Server.serve' was never awaited", RuntimeWarning)
     try:
         uvicorn.Server(config).run(sockets=[door.listener])
     finally:
