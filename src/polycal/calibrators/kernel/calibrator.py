@@ -91,9 +91,10 @@ class KernelCalibrator(Calibrator):
     that gains most on the baseline in log loss and Brier score, each as a part of the baseline's, is taken; a path ends
     where it stops getting better. Other features, and matrix scaling, must gain more than two standard errors of
     the paired difference on the best before; their path begins near the best penalty before. With more than 2,000 rows,
-    landmarks and matrix scaling are tried on one fold first, and with :math:`nk^2` above 8 million so is everything,
-    with every other penalty from a middle one on (larger ones, if that is the best): other folds are fitted where that
-    was better, by the same path, whose last penalties are looked at again.
+    300 landmarks and matrix scaling are tried on one fold first: all landmarks and the other folds follow where that is
+    better by 1.5 of its standard errors. With :math:`nk^2` above 8 million (268 million for fewer rows) everything is
+    tried on one fold first, with every other penalty from a middle one on (larger ones, if that is the best); the other
+    folds are fitted by the last three penalties of the path that was better, which are looked at again.
     The weights of the folds' models are averaged, which is averaging their logits.
 
     *More rows.* The fold of a row, beyond 2,000 of them, and the landmarks are drawn by lots that depend on the row and

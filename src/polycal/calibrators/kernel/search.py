@@ -154,7 +154,7 @@ def _parts(sample: Sample, groups: Ints | None, n_folds: int, seed: int) -> list
     """The rows of each fold: even parts of few rows; of more, by lot, so that more rows move none to another fold."""
     if groups is not None:
         return grouped_parts(sample, groups, n_folds, seed)
-    if sample.n_samples <= tuning.FEW_ROWS:
+    if sample.n_samples <= max(tuning.FEW_ROWS, tuning.FOLD_ROWS * n_folds):
         return split_rows(sample, (1.0,) * n_folds, seed)
     fold_of = _by_lot(sample, n_folds, seed)
     return [np.flatnonzero(fold_of == fold) for fold in range(n_folds)]

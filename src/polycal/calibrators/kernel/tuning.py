@@ -89,6 +89,8 @@ POOL_ERRORS, DOUBTFUL_ERRORS, EXTRA_ERRORS = 0.5, 1.0, 0.2
 # With more rows than this the kernel decides alone, and its baseline is fitted once for all folds.
 FEW_ROWS = 2000
 
+# Lots make folds even enough that have so many rows.
+FOLD_ROWS = 100
 # More rows: the model is fitted from the one before until there are so many times the rows of the last search; fewer
 # where a pool predicts, whose shares follow few rows closely.
 SEARCH_AGAIN, SEARCH_POOL_AGAIN = 1.5, 1.15
