@@ -50,7 +50,7 @@ build/axe/node_modules/axe-core:
 
 # What most tests need is compiled while the sources are checked, once: three processes that start together would each
 # compile the same.
-test: $(STAMP)-dev browser  ## Run every test (about thirteen minutes on two cores, set-up included)
+test: $(STAMP)-dev browser  ## Run every test (about fourteen minutes on two cores, set-up included)
 	@$(MAKE) --no-print-directory --jobs 2 check compile
 	$(PYTEST) --randomly-seed=1
 

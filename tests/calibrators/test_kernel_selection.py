@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -36,6 +37,19 @@ def test_choice_is_the_best_of_its_table_up_to_the_least_gain():
     assert choice.gain >= gains.max() - tuning.LEAST_GAIN - 1e-6
     assert choice.penalty in table[:, 0]
     np.testing.assert_allclose(choice.final_weight().sum(axis=1), 0.0, atol=1e-9)
+
+
+def test_a_costly_kind_that_finds_nothing_changes_nothing_even_where_one_fold_says_the_choice_is_bad():
+    sample, folds = sorted_by_fold(confused(n=3000))
+    logs = np.log(sample.proba).astype(np.float32)
+    trial = Trial.of(sample, folds, [Seen(logs, lambda: logs)])
+    before = replace(choose(trial, features_of_baseline(4), Choice()), scale=50.0)
+    assert before.on(trial.with_folds(1)).gain < 0.0
+    choice, found = selection._screened(
+        trial, before, lambda _few, known: known.or_better(Choice(), "none", trial)
+    )
+    assert found is None
+    assert choice.weights is before.weights
 
 
 def test_where_work_is_much_a_walk_from_the_middle_finds_large_penalties_too(monkeypatch):

@@ -93,9 +93,9 @@ def _screened(
     known = before.on(few)
     found = search(few, known)
     tried = replace(before, table=before.table + found.table[len(before.table) :])
-    if found.weights is known.weights and found.matrix is known.matrix:
-        return replace(tried, gains=found.gains), None
-    if not found.beats(known, tuning.SCREEN_ERRORS):
+    is_new = found.weights is not known.weights or found.matrix is not known.matrix
+    # On one fold the choice before may be worse than none.
+    if found.features is None or not is_new or not found.beats(known, tuning.SCREEN_ERRORS):
         return replace(tried, gains=found.gains), None
     return tried, found
 
