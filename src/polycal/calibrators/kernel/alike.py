@@ -62,8 +62,8 @@ def _find_batches(
 
 
 def _left(trial: Trial, baseline: Baseline, choice: Choice, groups: Ints, seed: int) -> tuple[float, float]:
-    """What is left of a model's gain on the baseline where groups share a fold, and the loss then to that
-    on random folds: all of it, and once, if the difference may be noise.
+    """What is left of a model's gain on the baseline where groups share a fold, and the loss as a multiple of that on
+    random folds: 1 and 1 if the difference may be noise.
     """
     random, grouped = _promises(trial, baseline, choice, groups, seed)
     if grouped < (1.0 + tuning.LIKE_GAP) * random:
@@ -74,10 +74,11 @@ def _left(trial: Trial, baseline: Baseline, choice: Choice, groups: Ints, seed: 
 def _are_apart(sample: Sample, groups: Ints) -> bool:
     """Whether most rows are much nearer to one of their group than to any other."""
     points = _main_directions(sample)
+    squares = np.einsum("ij,ij->i", points, points)
     inside, outside = np.empty((2, groups.size))
 
     def find(rows: slice) -> None:
-        distances = _distances(points, rows)
+        distances = _distances(points, squares, rows)
         is_own = groups[rows, None] == groups
         inside[rows] = np.where(is_own, distances, np.inf).min(axis=1)
         outside[rows] = np.where(is_own, np.inf, distances).min(axis=1)
@@ -87,7 +88,7 @@ def _are_apart(sample: Sample, groups: Ints) -> bool:
 
 
 def _could_lose(trial: Trial, choice: Choice) -> bool:
-    """Whether more than the loss of a model is less than the baseline's, which groups cannot make worse."""
+    """Whether the baseline, which groups cannot make worse, has a loss that is much above a model's."""
     return choice.features is not None and (
         (1.0 + tuning.LIKE_GAP) * _promise(trial, choice.change).log_loss < trial.baseline.log_loss
     )
@@ -182,19 +183,19 @@ def _means(points: Floats, groups: Ints) -> Floats:
 
 def _joined(points: Floats) -> Ints:
     """The component of each point where it is joined with its nearest."""
+    squares = np.einsum("ij,ij->i", points, points)
     nearest = np.empty(len(points), dtype=np.int64)
 
     def find(rows: slice) -> None:
-        nearest[rows] = _distances(points, rows).argmin(axis=1)
+        nearest[rows] = _distances(points, squares, rows).argmin(axis=1)
 
     map_threads(find, row_blocks(len(points), len(points)))
     graph = coo_array((np.ones(len(points)), (np.arange(len(points)), nearest)), shape=(len(points),) * 2)
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
-def _distances(points: Floats, rows: slice) -> Floats:
-    """Squared distances of some points from all others; infinite from themselves."""
-    squares = np.einsum("ij,ij->i", points, points)
+def _distances(points: Floats, squares: Floats, rows: slice) -> Floats:
+    """Squared distances of some points from all others, given their squared lengths; infinite from themselves."""
     distances: Floats = (-2.0 * points[rows]) @ points.T
     distances += squares
     distances += squares[rows, None]

@@ -117,12 +117,13 @@ def choose(trial: Trial, features: Features, before: Choice, near: float | None 
     walk = _Walk.of(trial, features)
     if near is not None:
         best = walk.down(max(0, tuning.PENALTIES.index(near) - 1), 1, 1)
-    elif before.weights:
+        return before.or_better(best, features.kind, trial)
+    if before.weights:
         start = max(0, tuning.PENALTIES.index(before.penalty) - tuning.ABOVE * trial.stride)
-        best = walk.down(start, tuning.ABOVE if start else tuning.AT_LEAST, tuning.PATIENCE // trial.stride)
     else:
         start = 0 if trial.stride == 1 else tuning.MIDDLE
-        best = walk.down(start, tuning.ABOVE if start else tuning.AT_LEAST, tuning.PATIENCE // trial.stride)
+    best = walk.down(start, tuning.ABOVE if start else tuning.AT_LEAST, tuning.PATIENCE // trial.stride)
+    if not before.weights:
         best = _up(trial, features, start, best)
     return before.or_better(best, features.kind, trial)
 
@@ -210,7 +211,7 @@ def path_to(
 
 
 def complete(trial: Trial, choice: Choice) -> Choice:
-    """The choice with models of all folds of a trial, the first of which it may have already, mixed by their rows.
+    """The choice with models of all folds of a trial, the first of which it has already, mixed by their rows.
 
     The last penalties of the path are looked at again with all folds.
     """
