@@ -22,6 +22,15 @@ def test_mixture_gradient_is_the_slope_of_its_loss(weighted):
     np.testing.assert_allclose(mixture_loss(sample, logs, frequency, point)[1], numeric, atol=1e-3)
 
 
+def test_mixture_loss_is_finite_wherever_a_search_looks():
+    sample = confused()
+    logs, frequency = np.log(sample.proba), np.full(4, 0.25)
+    for slope in (60.0, 800.0, 1e300):
+        value, gradient = mixture_loss(sample, logs, frequency, np.array([slope, -5.0, 0.0]))
+        assert np.isfinite(value)
+        assert np.isfinite(gradient).all()
+
+
 @given(samples())
 @settings(max_examples=40, deadline=None)
 def test_baseline_makes_every_class_possible(drawn):

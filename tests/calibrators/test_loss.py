@@ -3,7 +3,7 @@ import pytest
 from tests.calibrators.draws import confused
 
 from polycal._validation import check_sample
-from polycal.calibrators.loss import Scores, logit_scores, proba_scores
+from polycal.calibrators.loss import Scores, logit_scores, losses_and_proba, proba_scores
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -36,3 +36,13 @@ def test_gains_come_with_standard_errors():
     assert gain == pytest.approx(2 / 3 + 1 / 2)
     assert error == pytest.approx(np.std([1, 1, 1, 5]) / 3 / 2)
     assert good.accuracy_gain(bad) == pytest.approx((0.0, np.sqrt(2) / 4))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_probabilities_and_their_multiples_are_never_denormal(dtype):
+    """Some processors take a hundred times as long with such numbers; losses are exact all the same."""
+    logits = np.array([[0.0, -50.0, -95.0, -300.0]], dtype=dtype)
+    losses, proba = losses_and_proba(logits, np.array([3]))
+    assert losses == pytest.approx(300.0)
+    np.testing.assert_allclose(proba, [[1.0, np.exp(-50.0), 0.0, 0.0]], rtol=1e-4, atol=1e-26)
+    assert proba.min() * 1e-9 > np.finfo(np.float32).tiny

@@ -16,6 +16,9 @@ _SMALL = 2**16
 # Multiplications from which a pass over the rows is worth several threads.
 LARGE = 1 << 26
 _TINY = float(np.finfo(np.float32).tiny)
+# Smaller logarithms of probabilities do not matter beside the largest; and their multiples would be denormal numbers,
+# with which some processors take a hundred times as long.
+_LEAST = -60.0
 
 
 def log_proba(sample: Sample) -> Floats:
@@ -46,7 +49,7 @@ def losses_and_proba(logits: Floats, labels: Ints) -> tuple[Float64s, Floats]:
     """The log loss of each row of ``softmax(logits)``, and the latter; ``logits`` are overwritten by it."""
     logits -= logits.max(axis=1, keepdims=True)
     at_label = logits[np.arange(labels.size), labels]
-    np.exp(logits, out=logits)
+    np.exp(np.maximum(logits, _LEAST, out=logits), out=logits)
     total = row_sums(logits)
     logits *= (1.0 / total).astype(logits.dtype)[:, None]
     losses: Float64s = np.log(total) - at_label

@@ -21,6 +21,9 @@ from polycal.calibrators.temperature import fit_inverse_temperature, temperature
 from polycal.sample import Sample, row_blocks
 from polycal.steps import Affine, Clip, Log, Program, Sum, run
 
+# No classifier's log(1/T) is as large as this.
+_LARGEST = 50.0
+
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
@@ -139,7 +142,9 @@ def mixture_loss(
 ) -> tuple[float, Float64s]:
     """Log loss of the mixture, and its gradient by the three numbers."""
     mixed, uniform = expit(point[1:])
-    tempered, slope = tempered_at_label(logs, sample.labels, float(np.exp(point[0])))
+    # A search that looks further would overflow.
+    inverse = float(np.exp(min(point[0], _LARGEST)))
+    tempered, slope = tempered_at_label(logs, sample.labels, inverse)
     common, even = frequency[sample.labels], 1.0 / frequency.size
     background = (1.0 - uniform) * common + uniform * even
     proba = (1.0 - mixed) * tempered + mixed * background
