@@ -75,7 +75,7 @@ def test_held_out_predictions_do_not_depend_on_their_own_labels():
     for given in (sample, changed):
         seen = [fit_baseline(given.take(np.delete(rows, fold))).seen(given) for fold in folds]
         trial = Trial.of(given, folds, seen)
-        change = selection.path_to(trial, choice.features, choice.path)
+        change = selection.path_to(trial, choice)
         held_out.append((np.exp(trial.log_proba), softmax(trial.log_proba + change, axis=1)))
         np.testing.assert_allclose(trial.held_out(choice, change).sum(axis=1), 1.0)
     for one, two in zip(*held_out, strict=True):

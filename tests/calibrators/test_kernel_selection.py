@@ -153,7 +153,7 @@ def test_what_is_chosen_by_one_fold_is_completed_on_all():
     np.testing.assert_array_equal(full.change[: folds[0].stop].shape, choice.change.shape)
     # The rows of each fold are predicted by the model that was fitted without them.
     again = Trial.of(sample, folds, [Seen(logs, lambda: logs)])
-    np.testing.assert_allclose(selection.path_to(again, full.features, full.path), full.change, atol=1e-5)
+    np.testing.assert_allclose(selection.path_to(again, full), full.change, atol=1e-5)
 
 
 def test_matrix_scaling_is_mixed_in_where_it_helps_and_exported(monkeypatch, tmp_path):

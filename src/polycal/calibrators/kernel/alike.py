@@ -1,13 +1,14 @@
 """Rows that are alike: groups of them, and folds that keep groups together."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from polycal._threads import map_threads
-from polycal._typing import Floats, Ints
+from polycal._typing import Bools, Floats, Ints
 from polycal.calibrators.kernel import tuning
 from polycal.calibrators.kernel.baseline import Baseline
 from polycal.calibrators.kernel.selection import path_to
@@ -15,6 +16,8 @@ from polycal.calibrators.kernel.trial import Choice, Trial
 from polycal.calibrators.loss import Scores
 from polycal.calibrators.regression import sort_by_fold
 from polycal.sample import Sample, row_blocks, split_rows
+
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 def find_groups(trial: Trial, baseline: Baseline, choices: tuple[Choice, Choice], seed: int) -> Ints | None:
@@ -28,87 +31,119 @@ def find_groups(trial: Trial, baseline: Baseline, choices: tuple[Choice, Choice]
     doubtful = [choice for choice in models if _could_lose(trial, choice)]
     if not doubtful:
         return None
-    levels = like_groups(trial.sample, tuning.LIKE_GROUPS * len(trial.folds))
-    for choice in doubtful:
-        found = _find_near_copies(trial, baseline, choice, levels, seed)
-        if found is not None:
-            return found
-    return _find_batches(trial, baseline, doubtful[0], levels, seed)
-
-
-def _find_near_copies(
-    trial: Trial, baseline: Baseline, choice: Choice, levels: Sequence[Ints], seed: int
-) -> Ints | None:
-    """Groups of a row and its nearest, where hardly anything is left of a model's gain when they share a fold."""
-    # Rows without copies are joined in fewer and larger groups.
-    if not levels or levels[0].max() + 1 < tuning.COPIED * levels[0].size:
+    nearest, levels = like_groups(trial.sample, tuning.LIKE_GROUPS * len(trial.folds))
+    look = _Look(trial, baseline, trial.sample.labels[nearest] != trial.sample.labels, seed)
+    # No model would err more often than the baseline, if it had not seen rows nearby: these must err far less often.
+    if look.differs.mean() > tuning.DIFFERING * (1.0 - trial.baseline.accuracy):
         return None
-    left, _ = _left(trial, baseline, choice, levels[0], seed)
-    return levels[0] if left < tuning.COPIES_LEFT else None
+    # Rows without copies are joined in fewer and larger groups.
+    are_copied = bool(levels) and levels[0].max() + 1 >= tuning.COPIED * nearest.size
+    if are_copied and any(look.held_together(choice, levels[0]).are_copies for choice in doubtful):
+        return levels[0]
+    return _find_batches(look, doubtful[0], levels, 1 if are_copied else 0)
 
 
-def _find_batches(
-    trial: Trial, baseline: Baseline, choice: Choice, levels: Sequence[Ints], seed: int
-) -> Ints | None:
-    """Larger groups that leave little, if they are far apart or cost much; then still larger ones that leave less."""
-    found, enough = None, tuning.BATCHES_LEFT
-    for groups in levels[1:]:
-        if found is None and groups.size > tuning.LIKE_ROWS * (groups.max() + 1):
+def _find_batches(look: "_Look", choice: Choice, levels: Sequence[Ints], start: int) -> Ints | None:
+    """The smallest groups that hold what a model gains; then larger ones, where they leave far less of it."""
+    labels, found, enough = look.trial.sample.labels, None, np.inf
+    if labels.size < tuning.BATCHED_ROWS:
+        return None
+    # Where groups are all there is of a class, no model could learn it from the others.
+    n_labels = np.unique(labels).size
+    fewest = n_labels + min(n_labels, tuning.MORE_GROUPS)
+    for level, groups in enumerate(levels[start:], start):
+        if groups.max() + 1 < fewest:
             break
-        left, times = _left(trial, baseline, choice, groups, seed)
-        if left < enough and (found is not None or times > tuning.COSTLY or _are_apart(trial.sample, groups)):
-            found, enough = groups, left - tuning.LESS_LEFT
+        held = look.held_together(choice, groups)
+        if found is None:
+            is_better = held.are_copies if level == 0 else held.are_batches
+        else:
+            is_better = held.left < tuning.FAR_LESS * enough
+        if is_better:
+            found, enough = groups, held.left
     return found
-
-
-def _left(trial: Trial, baseline: Baseline, choice: Choice, groups: Ints, seed: int) -> tuple[float, float]:
-    """What is left of a model's gain on the baseline where groups share a fold, and the loss as a multiple of that on
-    random folds: 1 and 1 if the difference may be noise.
-    """
-    random, grouped = _promises(trial, baseline, choice, groups, seed)
-    if grouped < (1.0 + tuning.LIKE_GAP) * random:
-        return 1.0, 1.0
-    return (trial.baseline.log_loss - grouped) / (trial.baseline.log_loss - random), grouped / random
-
-
-def _are_apart(sample: Sample, groups: Ints) -> bool:
-    """Whether most rows are much nearer to one of their group than to any other."""
-    points = _main_directions(sample)
-    squares = np.einsum("ij,ij->i", points, points)
-    inside, outside = np.empty((2, groups.size))
-
-    def find(rows: slice) -> None:
-        distances = _distances(points, squares, rows)
-        is_own = groups[rows, None] == groups
-        inside[rows] = np.where(is_own, distances, np.inf).min(axis=1)
-        outside[rows] = np.where(is_own, np.inf, distances).min(axis=1)
-
-    map_threads(find, row_blocks(groups.size, groups.size))
-    return bool(np.median(outside - tuning.APART**2 * inside) > 0.0)
 
 
 def _could_lose(trial: Trial, choice: Choice) -> bool:
     """Whether the baseline, which groups cannot make worse, has a loss that is much above a model's."""
-    return choice.features is not None and (
-        (1.0 + tuning.LIKE_GAP) * _promise(trial, choice.change).log_loss < trial.baseline.log_loss
-    )
+    if choice.features is None:
+        return False
+    return (1.0 + tuning.LIKE_GAP) * _promise(trial, choice.change).log_loss < trial.baseline.log_loss
 
 
-def _promises(
-    trial: Trial, baseline: Baseline, choice: Choice, groups: Ints, seed: int
-) -> tuple[float, float]:
-    """The log loss of held-out rows on random folds, and that on folds of groups; the same where they may be."""
-    if choice.features is None or groups.max() + 1 == groups.size:
-        return 0.0, 0.0
-    order, folds = sort_by_fold(grouped_parts(trial.sample, groups, len(trial.folds), seed))
-    sample = trial.sample.take(order)
-    again = Trial.of(sample, folds, [baseline.seen(sample)], min(trial.tried, len(folds)))
-    random, grouped = (
-        _promise(trial, choice.change),
-        _promise(again, path_to(again, choice.features, choice.path, choice.blocks)),
-    )
-    excess, error = _difference(random, grouped, trial, again, order, groups)
-    return random.log_loss, random.log_loss + (excess if excess > tuning.LIKE_ERRORS * error else 0.0)
+@dataclass(frozen=True)
+class _HeldTogether:
+    """What becomes of a model where groups share a fold.
+
+    Attributes
+    ----------
+    left : float
+        Of its gain on the baseline; 1 if the difference may be noise.
+    alone : float
+        The part of what surprises it then whose nearest row has another label.
+    differs : float
+        The part of all rows whose nearest row has another label.
+    """
+
+    left: float
+    alone: float
+    differs: float
+
+    @property
+    def are_copies(self) -> bool:
+        """Whether small groups, of a row and its nearest, hold most of the gain."""
+        return self.left < tuning.COPIES_LEFT and self.alone < tuning.COPIES_ALONE
+
+    @property
+    def are_batches(self) -> bool:
+        """Whether larger groups hold nearly all of it, and what surprises a model surprises it in the rows nearby too.
+
+        Large groups leave little of what any model learns. But labels of independent rows differ where they are hard
+        to predict; those of a batch do not differ more there than elsewhere.
+        """
+        if self.alone < tuning.HARDLY_ALONE:
+            return self.left < tuning.SHARED_LEFT
+        most = max(tuning.BATCHES_ALONE, tuning.MORE_ALONE * self.differs)
+        return self.left < tuning.BATCHES_LEFT and self.alone < most
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What models are looked at with.
+
+    Attributes
+    ----------
+    trial : Trial
+    baseline : Baseline
+    differs : ndarray of bool, shape (n_samples,)
+        Whether the nearest row has another label.
+    seed : int
+        Of the folds.
+    """
+
+    trial: Trial
+    baseline: Baseline
+    differs: Bools
+    seed: int
+
+    def held_together(self, choice: Choice, groups: Ints) -> _HeldTogether:
+        """Fit a model again where groups share a fold."""
+        trial = self.trial
+        order, folds = sort_by_fold(grouped_parts(trial.sample, groups, len(trial.folds), self.seed))
+        sample = trial.sample.take(order)
+        again = Trial.of(sample, folds, [self.baseline.seen(sample)], min(trial.tried, len(folds)))
+        random = _promise(trial, choice.change)
+        grouped = _promise(again, path_to(again, choice, choice.blocks))
+        excess, error = _difference(random, grouped, trial, again, order, groups)
+        is_noise = excess < max(tuning.LIKE_ERRORS * error, tuning.LIKE_GAP * random.log_loss)
+        gain = trial.baseline.log_loss - random.log_loss
+        differs = self.differs[order][: grouped.mass.size]
+        surprise = grouped.mass * -np.expm1(-grouped.log_losses)
+        return _HeldTogether(
+            left=1.0 if is_noise else (gain - excess) / gain,
+            alone=float(surprise @ differs) / max(float(surprise.sum()), _TINY),
+            differs=float(grouped.mass @ differs),
+        )
 
 
 def _promise(trial: Trial, change: Floats) -> Scores:
@@ -146,19 +181,19 @@ def grouped_parts(sample: Sample, groups: Ints, n_parts: int, seed: int) -> list
     return [np.sort(order[part_of[of_row] == part]) for part in range(n_parts)]
 
 
-def like_groups(sample: Sample, least: int) -> list[Ints]:
-    """Groups of rows that are nearest to one another, level by level, of at least so many groups.
+def like_groups(sample: Sample, least: int) -> tuple[Ints, list[Ints]]:
+    """The row nearest to each, and groups of rows that are nearest to one another, level by level, so many at least.
 
     Every row is joined with the row nearest to it, then every group with the group nearest to it, and so on: a row and
     its copies are never in two groups.
     """
     points = _main_directions(sample)
-    groups, levels = np.arange(sample.n_samples), list[Ints]()
-    while True:
-        groups = _joined(_means(points, groups))[groups]
-        if groups.max() + 1 < least:
-            return levels
+    nearest = _nearest(points)
+    groups, levels = _joined(nearest), list[Ints]()
+    while groups.max() + 1 >= least:
         levels.append(groups)
+        groups = _joined(_nearest(_means(points, groups)))[groups]
+    return nearest, levels
 
 
 def _main_directions(sample: Sample) -> Floats:
@@ -181,8 +216,8 @@ def _means(points: Floats, groups: Ints) -> Floats:
     return np.asarray(sums @ points / np.bincount(groups).astype(points.dtype)[:, None])
 
 
-def _joined(points: Floats) -> Ints:
-    """The component of each point where it is joined with its nearest."""
+def _nearest(points: Floats) -> Ints:
+    """The point nearest to each."""
     squares = np.einsum("ij,ij->i", points, points)
     nearest = np.empty(len(points), dtype=np.int64)
 
@@ -190,7 +225,13 @@ def _joined(points: Floats) -> Ints:
         nearest[rows] = _distances(points, squares, rows).argmin(axis=1)
 
     map_threads(find, row_blocks(len(points), len(points)))
-    graph = coo_array((np.ones(len(points)), (np.arange(len(points)), nearest)), shape=(len(points),) * 2)
+    return nearest
+
+
+def _joined(nearest: Ints) -> Ints:
+    """The component of each point where it is joined with its nearest."""
+    n = nearest.size
+    graph = coo_array((np.ones(n), (np.arange(n), nearest)), shape=(n, n))
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 

@@ -112,20 +112,23 @@ class KernelCalibrator(Calibrator):
     :math:`b_j`, 0.3 for :math:`a_j` and 2 for the log odds of e, about -5 (for two classes, a beta curve). All predict
     rows that they have not seen: for the kernel, baseline and weights are fitted again without each fold, and
     :math:`\gamma` and :math:`\alpha` to the others. The shares maximise the log likelihood of the linear mean of these
-    predictions, with a Dirichlet prior of three rows, half of them for the kernel (more beyond 100 rows), and
-    with up to one row of any label, since rows without a mistake do not show that there is none. The part t maximises
-    what the mean gains on the input less 0.7 standard errors (0.5 beyond some hundred rows; 0.5 more where the guard
-    would leave the input as it is): it is 0 without evidence. Fewer than two rows a fold have no pool.
+    predictions, with a Dirichlet prior of five rows, half of them for the kernel (more beyond 100 rows), and
+    with up to half a row of any label, since rows without a mistake do not show that there is none. The part t
+    maximises what the mean gains on the input less 0.7 standard errors (0.5 beyond some hundred rows; 0.5 more where
+    the guard would leave the input as it is): it is 0 without evidence. Fewer than two rows a fold have no pool.
 
-    *Rows that are alike.* Near copies of a row in other folds, or rows of its batch, make models look better than they
-    are. Rows are joined with the one nearest to them in log probability, these groups with the nearest group, and so
-    on, and models that gain a tenth on the baseline are fitted again on folds that keep groups together. All is chosen
-    again with groups held out together, and rows count for as many as there are groups, where that costs more than
-    1.5 standard errors and leaves less than 0.3 of the gain, for first groups as small as copies make them (at least
-    0.3 a row); or less than 0.12 of it, for groups of up to 60 rows on average, if most rows are 2.5 times as near to
-    their own group as to any other, or the log loss is multiplied by 1.4. Larger groups are taken where these leave
-    still less. Batches that overlap look like rows of a classifier that errs smoothly, and are not found: with
-    ``groups``, which are held out together, nothing is looked for.
+    *Rows that are alike.* Near copies of a row in other folds, or rows of its batch, make models look better than
+    they are. Rows are joined with the one nearest to them in log probability, these groups with the nearest group,
+    and so on. Where nearest rows have another label less than 0.6 times as often as the baseline errs, models that
+    gain a tenth on it are fitted again on folds that keep groups together. All is chosen again with groups held out
+    together, and rows count for as many as there are groups, where that costs more than 1.5 standard errors and
+    first groups leave less than 0.3 of the gain, or larger ones less than 0.2; larger groups are taken where they
+    leave less than half of that. And what surprises the model then must mostly be the label of the nearest row too,
+    as in a batch: labels of independent rows differ where they are hard to predict. For first groups, a quarter of
+    it may be another label; for larger ones, a tenth, or 1.3 times the part of all rows (and where it is next to
+    none, they may leave 0.4). Batches are looked for with at least 200 rows and eight groups more than labels
+    (twice as many, with few labels). Where they overlap, some of the harm remains: the nearest row is then often
+    one of another batch. With ``groups``, which are held out together, nothing is looked for.
 
     *Guard*, with more rows. On held-out rows a model must beat the baseline by more than a standard error of the
     paired difference, and must not lose more than 0.3 points of accuracy against the input, with half a standard error

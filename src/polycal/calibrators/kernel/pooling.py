@@ -240,7 +240,7 @@ def _part(sample: Sample, groups: Ints, mean: Float64s, errors: float) -> float:
 
 def _surprises(sample: Sample) -> float:
     """How many surprising rows are counted."""
-    return min(1.0, tuning.SURPRISED_ROWS / total_weight(sample)) ** 2
+    return tuning.SURPRISES * min(1.0, tuning.SURPRISED_ROWS / total_weight(sample)) ** 2
 
 
 def _stride(sample: Sample) -> int:

@@ -198,8 +198,7 @@ def _fit_pool(trial: Trial, groups: Ints, choice: Choice) -> Pool:
     # Features of the input are at the temperature of all rows, as the landmarks are that they are compared with.
     without = [replace(seen, log_tempered=trial.seen[0].log_tempered) for seen in without]
     again = Trial.of(sample, folds, without)
-    change = np.empty((0, 0)) if choice.features is None else path_to(again, choice.features, choice.path)
-    chosen = again.held_out(choice, change)
+    chosen = again.held_out(choice, path_to(again, choice))
     errors = tuning.DOUBTFUL_ERRORS if _input_is_enough(trial, choice.gain) else tuning.POOL_ERRORS
     return fit_pool(sample, groups, [*(cross_fit(fit, sample, folds) for fit in TIMID), chosen], errors)
 

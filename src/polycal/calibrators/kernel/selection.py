@@ -200,12 +200,12 @@ class _Walk:
         return replace(best, table=table, nearest=nearest)
 
 
-def path_to(
-    trial: Trial, features: Features, path: Sequence[float], blocks: ClassBlocks | None = None
-) -> Floats:
-    """The changes of held-out rows at the end of a path of penalties."""
-    walk = _Walk.of(trial, features, blocks)
-    for penalty in path[-tuning.LOOK_BACK :] if trial.stride > 1 else path:
+def path_to(trial: Trial, choice: Choice, blocks: ClassBlocks | None = None) -> Floats:
+    """The changes of held-out rows at the end of the path of penalties that leads to a choice."""
+    if choice.features is None:
+        return np.empty((0, 0))
+    walk = _Walk.of(trial, choice.features, blocks)
+    for penalty in choice.path[-tuning.LOOK_BACK :] if trial.stride > 1 else choice.path:
         walk.models.move(walk.penalties(penalty), tuning.EFFORT)
     return walk.models.held_out()
 

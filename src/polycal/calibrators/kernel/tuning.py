@@ -74,10 +74,10 @@ SLOPE, CLASS_SLOPE, SHIFT, ODDS, ODDS_WIDTH = 1.0, 0.3, 1.0, -5.0, 2.0
 SLOPES = (0.0, -1.5)
 # Rows that the prior of the shares counts for, and the weights of temperature and vector scaling in it up to so many
 # rows, which fall in proportion beyond; the rest is the kernel's.
-PRIOR_ROWS, TIMID_SHARES, EVEN_ROWS = 3.0, (0.1, 0.4), 100.0
-# One row has any class for its label, up to so many rows; fewer, with their square, beyond. How many probabilities it
+PRIOR_ROWS, TIMID_SHARES, EVEN_ROWS = 5.0, (0.1, 0.4), 100.0
+# Half a row has any class for its label, up to so many rows; less, with their square, beyond. How many probabilities it
 # is made of.
-SURPRISED_ROWS, SURPRISING = 100.0, 1 << 15
+SURPRISES, SURPRISED_ROWS, SURPRISING = 0.5, 100.0, 1 << 15
 # The part of the geometric mean; smaller probabilities count as this.
 GEOMETRIC, POOL_FLOOR = 0.5, 1e-12
 # Members of a smaller share are left out.
@@ -100,16 +100,23 @@ NEARLY_SHOWN, WORTH_A_SEARCH = 1.25, 1.05
 # Models that are nearly fitted need few steps.
 RENEWAL = Effort(tolerance=1e-4, max_steps=4)
 
-# Rows that are alike. Smaller probabilities are not told apart. There are so many groups a fold at least; batches are
-# looked for among groups of so many rows at most, on average.
-LIKE_FLOOR, LIKE_GROUPS, LIKE_ROWS = 1e-6, 2, 60.0
+# Rows that are alike. Smaller probabilities are not told apart. There are so many groups a fold at least.
+LIKE_FLOOR, LIKE_GROUPS = 1e-6, 2
 # With more multiplications than this, distances are taken along so many directions.
 MANY_DISTANCES, LIKE_DIRECTIONS = 1 << 30, 16
 # Held out together they must cost so much more loss, in standard errors and as a part of it.
 LIKE_ERRORS, LIKE_GAP = 1.5, 0.1
-# Near copies leave so little of the gain, batches so little; larger batches must leave so much less.
-COPIES_LEFT, BATCHES_LEFT, LESS_LEFT = 0.3, 0.12, 0.03
-# Batches multiply the loss by so much, or are so many times farther from one another than their rows are.
-COSTLY, APART = 1.4, 2.5
-# There are so many groups for each row, at least, where each comes with one or two copies.
+# A row's nearest has another label so many times as often as the baseline errs, at most.
+DIFFERING = 0.6
+# Where each row comes with one or two copies, there are so many groups for each row, at least.
 COPIED = 0.3
+# Copies leave so little of the gain, and so little of what surprises a model has a nearest row of another label.
+COPIES_LEFT, COPIES_ALONE = 0.3, 0.25
+# Batches are looked for among so many rows; in so many groups more than labels, or twice as many.
+BATCHED_ROWS, MORE_GROUPS = 200, 8
+# Batches leave so little of the gain, and so little of what surprises; or so many times what there is of such rows.
+BATCHES_LEFT, BATCHES_ALONE, MORE_ALONE = 0.2, 0.1, 1.3
+# They may leave so much where hardly anything is surprising beside its nearest row.
+SHARED_LEFT, HARDLY_ALONE = 0.4, 0.03
+# Larger groups must leave less than this part of what smaller ones do.
+FAR_LESS = 0.5
