@@ -392,3 +392,8 @@ def sort_by_fold(parts: Sequence[Ints]) -> tuple[Ints, list[slice]]:
     """The order of the rows that makes folds consecutive, and where each is then."""
     edges = np.cumsum([0, *(part.size for part in parts)])
     return np.concatenate(parts), [slice(a, b) for a, b in pairwise(edges)]
+
+
+def rows_without(n_rows: int, fold: slice) -> Ints:
+    """The rows outside a fold."""
+    return np.delete(np.arange(n_rows), fold)

@@ -10,14 +10,15 @@ from scipy.special import expit, softmax
 from polycal._threads import map_threads
 from polycal._typing import Float64s, Floats, Ints
 from polycal.calibrators.kernel import tuning
+from polycal.calibrators.kernel.neighbours import Neighbourhood, choose_neighbourhood
 from polycal.calibrators.kernel.trial import Gain
 from polycal.calibrators.loss import log_proba, losses_and_proba, to_residual, total_weight, working_dtype
 from polycal.calibrators.optimise import scipy_lbfgs
+from polycal.calibrators.regression import rows_without
 from polycal.calibrators.temperature import fit_inverse_temperature, temperature_steps
 from polycal.sample import Sample
 from polycal.steps import Affine, Log, Program, Softmax, Sum, run
 
-Fit = Callable[[Sample], Program]
 Result = TypeVar("Result")
 
 
@@ -80,9 +81,8 @@ def _vector_loss(
     return -float(sample.mass @ np.log(total)), gradient
 
 
-# The maps of few numbers; and what the gains of all members, and of the pool, are called.
-TIMID: tuple[Fit, ...] = (fit_temperature, fit_vector)
-MEMBERS = ("temperature", "vector", "kernel", "pool")
+# What the gains of the members, and of the pool, are called.
+MEMBERS = ("temperature", "vector", "kernel", "neighbours")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +94,28 @@ class Pool:
     shares : ndarray of shape (n_members,)
         Of sum 1.
     part : float
+    neighbourhood : Neighbourhood, optional
+        Without one, or a share, rows nearby are no member.
     gains : dict
         What each member, and the pool, gains on the input.
     """
 
     shares: Float64s
     part: float
+    neighbourhood: Neighbourhood | None = None
     gains: dict[str, Gain] = field(default_factory=dict)
+
+    @classmethod
+    def of_kernel(cls, part: float) -> "Pool":
+        """The kernel alone."""
+        return cls(np.array([0.0, 0.0, 1.0, 0.0]), part)
+
+    def members(self, sample: Sample, kernel: Program) -> list[Program]:
+        """The maps, fitted to all rows, of those that have a share."""
+        with_temperature, with_vector, _, with_neighbours = self.shares > 0.0
+        vector = fit_vector(sample) if with_vector or with_neighbours else ()
+        near = self.neighbourhood.steps(vector, sample) if self.neighbourhood and with_neighbours else ()
+        return [fit_temperature(sample) if with_temperature else (), vector, kernel, near]
 
     def steps(self, members: Sequence[Program]) -> Program:
         """The pool as a program, given those of its members."""
@@ -124,48 +139,68 @@ def _times(factor: float) -> Affine:
     return Affine(np.array([factor]), np.zeros(1))
 
 
-def cross_fit(fit: Fit, sample: Sample, folds: Sequence[slice]) -> Float64s:
-    """Predictions of a sorted sample, each fold's by a model fitted without it."""
-    out = np.empty(sample.proba.shape)
+def cross_fit(sample: Sample, folds: Sequence[slice]) -> tuple[Neighbourhood | None, list[Float64s]]:
+    """Predictions of a sorted sample, each fold's without it: of temperature and vector scaling, and of rows nearby.
 
-    def predict(fold: slice, rest: Sample) -> None:
-        out[fold] = run(fit(rest), sample.proba[fold].astype(np.float64))
+    The last need few rows of few classes.
+    """
+    fitted = without_folds(sample, folds, lambda _, rest: (fit_temperature(rest), fit_vector(rest)))
+    temperatures, vectors = zip(*fitted, strict=True)
+    held_out = [_held_out(sample, folds, programs) for programs in (temperatures, vectors)]
+    if sample.n_samples > tuning.FEW_ROWS or sample.n_classes > tuning.LANDMARK_CLASSES:
+        return None, held_out
+    near = choose_neighbourhood(sample, folds, vectors)
+    programs = without_folds(sample, folds, lambda number, rest: near.steps(vectors[number], rest))
+    return near, [*held_out, _held_out(sample, folds, programs)]
 
-    without_folds(sample, folds, predict)
-    return out
+
+def _held_out(sample: Sample, folds: Sequence[slice], programs: Sequence[Program]) -> Float64s:
+    """Predictions of each fold by a program."""
+    pairs = zip(programs, folds, strict=True)
+    return np.concatenate([run(program, sample.proba[fold].astype(np.float64)) for program, fold in pairs])
 
 
 def without_folds(
-    sample: Sample, folds: Sequence[slice], use: Callable[[slice, Sample], Result]
+    sample: Sample, folds: Sequence[slice], use: Callable[[int, Sample], Result]
 ) -> list[Result]:
-    """What is made of each fold and the rows without it; side by side where that takes long."""
-    rows = np.arange(sample.n_samples)
+    """What is made of the rows without each fold, given its number; side by side where that takes long."""
 
-    def of(fold: slice) -> Result:
-        return use(fold, sample.take(np.delete(rows, fold)))
+    def of(number: int) -> Result:
+        return use(number, sample.take(rows_without(sample.n_samples, folds[number])))
 
-    return map_threads(of, folds, -1 if sample.proba.size >= tuning.MANY_CELLS else 1)
+    return map_threads(of, range(len(folds)), -1 if sample.proba.size >= tuning.MANY_CELLS else 1)
 
 
-def fit_pool(sample: Sample, groups: Ints, held_out: Sequence[Float64s], errors: float) -> Pool:
-    """Shares and part, given the predictions of rows not seen by temperature scaling, vector scaling and the kernel.
+def fit_pool(
+    sample: Sample, groups: Ints, folds: Sequence[slice], kernel: Float64s, errors: float
+) -> Pool:
+    """Members, shares and part, given what the kernel predicts of rows it has not seen.
 
     ``errors`` are the standard errors that are taken off what the pool gains on the input, and a few more for few rows;
     ``groups`` are the numbers of groups of rows that are one observation.
     """
+    near, (temperature, vector, *others) = cross_fit(sample, folds)
+    shares, part, gains = weigh(sample, groups, [temperature, vector, kernel, *others], errors)
+    return Pool(shares, part, near, gains)
+
+
+def weigh(
+    sample: Sample, groups: Ints, held_out: Sequence[Float64s], errors: float
+) -> tuple[Float64s, float, dict[str, Gain]]:
+    """Shares, part and gains, given what members predict of rows they have not seen, the last of which may be missing."""
     table = np.maximum(np.stack(held_out), tuning.POOL_FLOOR)
     scarce = min(1.0, tuning.EVEN_ROWS / total_weight(sample))
-    timid = scarce * np.array(tuning.TIMID_SHARES)
-    shares = _stack(sample, table, np.append(timid, 1.0 - timid.sum()))
+    temperature, vector, near = tuning.PRIOR_SHARES
+    prior = np.array([scarce * temperature, scarce * vector, 0.0, near][: len(table)])
+    prior[2] = 1.0 - prior.sum()
+    shares = _stack(sample, table, prior)
     mean = _mean(table[shares > 0.0], shares[shares > 0.0])
     part = _part(sample, groups, mean, errors + tuning.EXTRA_ERRORS * scarce)
     given = _floored(sample.proba)
     pooled = (1.0 - part) * given + part * mean
-    gains = {
-        name: _gain(sample, groups, given, proba)
-        for name, proba in zip(MEMBERS, [*table, pooled], strict=True)
-    }
-    return Pool(shares, part, gains)
+    named = {**dict(zip(MEMBERS, table, strict=False)), "pool": pooled}
+    gains = {name: _gain(sample, groups, given, proba) for name, proba in named.items()}
+    return np.pad(shares, (0, len(MEMBERS) - shares.size)), part, gains
 
 
 def _gain(sample: Sample, groups: Ints, given: Float64s, proba: Float64s) -> Gain:

@@ -9,7 +9,7 @@ from polycal._typing import Ints
 from polycal.calibrators.kernel import tuning
 from polycal.calibrators.kernel.alike import find_groups, grouped_parts
 from polycal.calibrators.kernel.baseline import Baseline, fit_baseline
-from polycal.calibrators.kernel.pooling import TIMID, Pool, cross_fit, fit_pool, without_folds
+from polycal.calibrators.kernel.pooling import Pool, fit_pool, without_folds
 from polycal.calibrators.kernel.selection import choose_first, choose_model, complete, path_to, renew
 from polycal.calibrators.kernel.trial import Choice, Gain, Trial, is_much_work
 from polycal.calibrators.loss import total_weight
@@ -54,9 +54,8 @@ class Found:
 
     def program(self) -> Program:
         """The map."""
-        pairs = zip(TIMID, self.pool.shares, strict=False)
-        maps = [fit(self.sample) if share else () for fit, share in pairs]
-        return self.pool.steps([*maps, _program(self.baseline, self.choice)])
+        kernel = _program(self.baseline, self.choice)
+        return self.pool.steps(self.pool.members(self.sample, kernel))
 
     def to_go_on(self, index: Ints) -> "Last | None":
         """What the next fit needs, given where its rows come from."""
@@ -200,7 +199,7 @@ def _fit_pool(trial: Trial, groups: Ints, choice: Choice) -> Pool:
     again = Trial.of(sample, folds, without)
     chosen = again.held_out(choice, path_to(again, choice))
     errors = tuning.DOUBTFUL_ERRORS if _input_is_enough(trial, choice.gain) else tuning.POOL_ERRORS
-    return fit_pool(sample, groups, [*(cross_fit(fit, sample, folds) for fit in TIMID), chosen], errors)
+    return fit_pool(sample, groups, folds, chosen, errors)
 
 
 def _gain_of_baseline(trial: Trial) -> Gain:
@@ -213,7 +212,7 @@ def _gain_of_baseline(trial: Trial) -> Gain:
 
 def _alone(trial: Trial, choice: Choice) -> Pool:
     """The model alone, or the input where that is enough."""
-    return Pool(np.array([0.0, 0.0, 1.0]), 0.0 if _input_is_enough(trial, choice.gain) else 1.0)
+    return Pool.of_kernel(0.0 if _input_is_enough(trial, choice.gain) else 1.0)
 
 
 def _input_is_enough(trial: Trial, gain: float) -> bool:

@@ -11,7 +11,7 @@ from polycal.calibrators.kernel import tuning
 from polycal.calibrators.kernel.baseline import Seen
 from polycal.calibrators.kernel.features import Features
 from polycal.calibrators.loss import Scores, logit_scores, proba_scores
-from polycal.calibrators.regression import ClassBlocks, fit_tilt
+from polycal.calibrators.regression import ClassBlocks, fit_tilt, rows_without
 from polycal.sample import Sample
 from polycal.steps import Softmax, run
 
@@ -106,14 +106,14 @@ class Trial:
 
         ``change`` are the changes of its rows, by models of this trial.
         """
-        logits, rows = self.log_proba.astype(np.float64), np.arange(self.sample.n_samples)
+        logits = self.log_proba.astype(np.float64)
         changes: list[Floats] = []
         if choice.features is not None:
             changes = [change]
         if choice.matrix is not None:
             changes.append(choice.matrix.logits)
         for fold in self.folds if changes else ():
-            rest = np.delete(rows, fold)
+            rest = rows_without(self.sample.n_samples, fold)
             scale, *amounts = _mix(
                 self.sample.take(rest), self.log_proba[rest], [one[rest] for one in changes]
             )

@@ -72,12 +72,16 @@ MANY_CELLS = 1 << 17
 # and width of the log odds of its background. Log slopes to begin with.
 SLOPE, CLASS_SLOPE, SHIFT, ODDS, ODDS_WIDTH = 1.0, 0.3, 1.0, -5.0, 2.0
 SLOPES = (0.0, -1.5)
-# Rows that the prior of the shares counts for, and the weights of temperature and vector scaling in it up to so many
-# rows, which fall in proportion beyond; the rest is the kernel's.
-PRIOR_ROWS, TIMID_SHARES, EVEN_ROWS = 5.0, (0.1, 0.4), 100.0
+# Rows that the prior of the shares counts for, and the weights in it of temperature and vector scaling up to so many
+# rows, which fall in proportion beyond, and of rows nearby; the rest is the kernel's.
+PRIOR_ROWS, PRIOR_SHARES, EVEN_ROWS = 5.0, (0.1, 0.25, 0.4), 100.0
+# Rows nearby: widths as parts of the median distance, and the numbers of rows that vector scaling counts for beside
+# them. A smaller distance is rounding.
+NEAR_WIDTHS, NEAR_ROWS = (0.0625, 0.125, 0.25, 0.5, 1.0), (0.5, 2.0, 8.0, 32.0)
+LEAST_UNIT = 1e-3
 # Half a row has any class for its label, up to so many rows; less, with their square, beyond. How many probabilities it
 # is made of.
-SURPRISES, SURPRISED_ROWS, SURPRISING = 0.5, 100.0, 1 << 15
+SURPRISES, SURPRISED_ROWS, SURPRISING = 0.5, 200.0, 1 << 15
 # The part of the geometric mean; smaller probabilities count as this.
 GEOMETRIC, POOL_FLOOR = 0.5, 1e-12
 # Members of a smaller share are left out.

@@ -19,9 +19,11 @@ _POOLED = {
     "temperature": "temperature scaling alone",
     "vector": "vector scaling alone",
     "kernel": "the kernel alone",
+    "neighbours": "labels nearby alone",
     "pool": "the pool",
 }
-_PARTS = (*_STEPS, *_POOLED)
+# Files hold their numbers.
+_PARTS = (*_STEPS, "temperature", "vector", "kernel", "pool", "neighbours")
 
 
 def to_array(gains: dict[str, Gain]) -> Float64s:
@@ -63,9 +65,10 @@ def _predictor(model: "KernelCalibrator") -> str:
     if model.used_ == "identity":
         return "the input as it is: nothing was better beyond the noise"
     if model.used_ == "pool":
-        names = ("the input", "temperature scaling", "vector scaling", "the kernel")
+        names = ("the input", "temperature scaling", "vector scaling", "the kernel", "labels nearby")
+        # Older files have no labels nearby.
         shares = [
-            f"{share:.0%} {name}" for share, name in zip(model.shares_, names, strict=True) if share > 0.0
+            f"{share:.0%} {name}" for share, name in zip(model.shares_, names, strict=False) if share > 0.0
         ]
         return f"a pool, since rows are few: {', '.join(shares)}"
     curve = f"temperature {model.temperature_:.3g}, background and curve"
@@ -92,7 +95,7 @@ def _step(model: "KernelCalibrator", name: str, gain: Gain) -> str:
 
 def _used(model: "KernelCalibrator") -> set[str]:
     """The steps that are a part of what predicts."""
-    if model.shares_.size == 4 and model.shares_[3] == 0.0:
+    if model.shares_.size > 3 and model.shares_[3] == 0.0:
         return set()
     regression = {"landmarks" if model.n_landmarks_ else model.features_of_}
     matrix = {"matrix"} if model.mixes_matrix_ else set()
