@@ -55,7 +55,8 @@ def choose_neighbourhood(sample: Sample, folds: Sequence[slice], centres: Sequen
 
     One is chosen from few: the rows of each fold cost as many products as there are others, once for every width.
     """
-    tried = [Neighbourhood(width, rows) for width in tuning.NEAR_WIDTHS for rows in tuning.NEAR_ROWS]
+    rows_before = _rows_before(sample).tolist()
+    tried = [Neighbourhood(width, rows) for width in tuning.NEAR_WIDTHS for rows in rows_before]
     total = sum(_log_likelihoods(sample, fold, centre) for fold, centre in zip(folds, centres, strict=True))
     return tried[int(np.argmax(total))]
 
@@ -66,12 +67,17 @@ def _log_likelihoods(sample: Sample, fold: slice, centre: Program) -> Float64s:
     points, labels = _points(proba), sample.labels
     own = proba[fold][np.arange(fold.stop - fold.start), labels[fold]]
     agrees, weight = labels[fold, None] == labels[rest], total_weight(sample) * sample.mass[rest]
-    rows_before, out = np.array(tuning.NEAR_ROWS)[:, None], []
+    rows_before, out = _rows_before(sample)[:, None], list[Float64s]()
     for width in tuning.NEAR_WIDTHS:
         near = Gaussian(width * _unit(points[rest])).block(points[fold], points[rest]) * weight
         likely = (rows_before * own + (near * agrees).sum(axis=1)) / (rows_before + near.sum(axis=1))
         out.append(np.log(np.maximum(likely, tuning.POOL_FLOOR)) @ sample.mass[fold])
     return np.concatenate(out)
+
+
+def _rows_before(sample: Sample) -> Float64s:
+    """The numbers of rows that are tried: more where rows are so few that any choice is noise."""
+    return np.array(tuning.NEAR_ROWS) * max(1.0, tuning.SCARCE_ROWS / total_weight(sample))
 
 
 def _points(proba: Float64s) -> Float64s:

@@ -76,9 +76,9 @@ SLOPES = (0.0, -1.5)
 # rows, which fall in proportion beyond, and of rows nearby; the rest is the kernel's.
 PRIOR_ROWS, PRIOR_SHARES, EVEN_ROWS = 5.0, (0.1, 0.25, 0.4), 100.0
 # Rows nearby: widths as parts of the median distance, and the numbers of rows that vector scaling counts for beside
-# them. A smaller distance is rounding.
+# them; with less than so many rows, more of them. A smaller distance is rounding.
 NEAR_WIDTHS, NEAR_ROWS = (0.0625, 0.125, 0.25, 0.5, 1.0), (0.5, 2.0, 8.0, 32.0)
-LEAST_UNIT = 1e-3
+SCARCE_ROWS, LEAST_UNIT = 50.0, 1e-3
 # Half a row has any class for its label, up to so many rows; less, with their square, beyond. How many probabilities it
 # is made of.
 SURPRISES, SURPRISED_ROWS, SURPRISING = 0.5, 200.0, 1 << 15
