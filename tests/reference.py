@@ -97,3 +97,21 @@ def top_set(labels, proba, m):
         total.append(min(sum(float(row[c]) for c in chosen), 1.0))
         hits.append(int(y) in chosen)
     return np.array(total), np.array(hits)
+
+
+def mean_of_labels_nearby(new, proba, labels, weight, width, prior_rows, floor=1e-10):
+    """Each new prediction, mixed with the labels of the rows near it, row by row."""
+
+    def logs(row):
+        return np.array([np.log(max(value, floor)) for value in row])
+
+    squares = [((logs(a) - logs(b)) ** 2).sum() for i, a in enumerate(proba) for b in proba[:i]]
+    scale = width * np.sqrt(np.median([square for square in squares if square > 1e-14]))
+    out = []
+    for row in new:
+        votes = prior_rows * np.asarray(row, float)
+        for other, label, times in zip(proba, labels, weight, strict=True):
+            distance = np.linalg.norm(logs(row) - logs(other))
+            votes[label] += times * np.exp(-(distance**2) / (2 * scale**2))
+        out.append(votes / votes.sum())
+    return np.array(out)

@@ -10,7 +10,8 @@ import polycal as pc
 from polycal._validation import check_sample
 from polycal.calibrators.kernel import pooling, selection, tuning
 from polycal.calibrators.kernel.baseline import fit_baseline
-from polycal.calibrators.kernel.pooling import Pool, cross_fit, fit_pool, fit_temperature, fit_vector
+from polycal.calibrators.kernel.neighbours import Neighbourhood
+from polycal.calibrators.kernel.pooling import Pool, cross_fit, fit_temperature, fit_vector, weigh
 from polycal.calibrators.kernel.selection import choose_first, choose_model
 from polycal.calibrators.kernel.trial import Trial
 from polycal.calibrators.loss import log_proba
@@ -63,8 +64,7 @@ def test_held_out_predictions_do_not_depend_on_their_own_labels():
     other = sample.labels.copy()
     other[folds[1]] = (other[folds[1]] + 1) % 3
     changed = check_sample(other, sample.proba)
-    for fit in (fit_temperature, fit_vector):
-        one, two = (cross_fit(fit, rows, folds) for rows in (sample, changed))
+    for one, two in zip(*(cross_fit(rows, folds)[1][:2] for rows in (sample, changed)), strict=True):
         np.testing.assert_array_equal(one[folds[1]], two[folds[1]])
         assert not np.array_equal(one[folds[0]], two[folds[0]])
     # The kernel's choice is given. (Its multipliers are fitted to what models that saw this fold predict for others.)
@@ -89,12 +89,11 @@ def test_the_better_member_gets_the_larger_share_and_ties_the_prior():
     truth = rng.dirichlet(np.ones(3), 400)
     labels = (truth.cumsum(axis=1) > rng.random((400, 1))).argmax(axis=1)
     sample, even = check_sample(labels, np.full((400, 3), 1 / 3)), np.full((400, 3), 1 / 3)
-    pool = fit_pool(sample, np.arange(400), [truth, even, even], 1.0)
-    assert pool.shares[0] > 0.85
-    assert pool.part > 0.8
-    np.testing.assert_allclose(
-        fit_pool(sample, np.arange(400), [truth] * 3, 1.0).shares, [0.025, 0.1, 0.875], atol=1e-4
-    )
+    shares, part, _ = weigh(sample, np.arange(400), [truth, even, even], 1.0)
+    assert shares[0] > 0.85
+    assert part > 0.8
+    for tied, prior in (([truth] * 3, [0.025, 0.0625, 0.9125, 0.0]), ([truth] * 4, [0.025, 0.0625, 0.5125, 0.4])):
+        np.testing.assert_allclose(weigh(sample, np.arange(400), tied, 1.0)[0], prior, atol=1e-3)
 
 
 def test_without_evidence_the_input_stays():
@@ -102,36 +101,39 @@ def test_without_evidence_the_input_stays():
     truth = rng.dirichlet(np.ones(3), 100)
     labels = (truth.cumsum(axis=1) > rng.random((100, 1))).argmax(axis=1)
     noisy = softmax(np.log(truth) + rng.normal(0, 0.5, truth.shape), axis=1)
-    pool = fit_pool(check_sample(labels, truth), np.arange(100), [noisy, noisy, noisy], 1.0)
-    assert pool.part == 0.0
-    assert pool.steps([(), (), ()]) == ()
+    shares, part, _ = weigh(check_sample(labels, truth), np.arange(100), [noisy, noisy, noisy], 1.0)
+    assert part == 0.0
+    assert Pool(shares, part).steps([(), (), (), ()]) == ()
 
 
 def test_the_steps_are_the_formula():
     sample = confused(n=60, k=3)
-    members = [fit_temperature(sample), fit_vector(sample), ()]
-    shares, part = np.array([0.2, 0.3, 0.5]), 0.7
+    vector = fit_vector(sample)
+    members = [fit_temperature(sample), vector, (), Neighbourhood(0.5, 4.0).steps(vector, sample)]
+    shares, part = np.array([0.2, 0.3, 0.4, 0.1]), 0.7
     rows = [np.maximum(run(member, sample.proba), tuning.POOL_FLOOR) for member in members]
     linear = sum(share * row for share, row in zip(shares, rows, strict=True))
     geometric = softmax(sum(share * np.log(row) for share, row in zip(shares, rows, strict=True)), axis=1)
     mean = (1 - tuning.GEOMETRIC) * linear + tuning.GEOMETRIC * geometric
     expected = (1 - part) * sample.proba + part * mean
     np.testing.assert_allclose(run(Pool(shares, part).steps(members), sample.proba), expected, atol=1e-12)
-    alone = Pool(np.array([0.0, 1.0, 0.0]), 1.0)
+    alone = Pool(np.array([0.0, 1.0, 0.0, 0.0]), 1.0)
     assert alone.steps(members) == members[1]
 
 
 @pytest.mark.parametrize("n", [30, 100, 300])
 def test_few_rows_of_a_confused_classifier_help_and_do_no_harm(n):
     losses = []
-    for seed in range(5):
+    for seed in range(20):
         sample, new = confused(n=n, k=3, seed=seed), confused(n=4000, k=3, seed=100 + seed)
         fitted = pc.KernelCalibrator().fit(sample.proba, sample.labels)
         assert fitted.shares_.sum() == pytest.approx(1.0)
         losses.append([log_loss(rows, new.labels) for rows in (fitted.predict_proba(new.proba), new.proba)])
     ours, theirs = np.array(losses).T
     assert ours.mean() < theirs.mean()
-    assert (ours / theirs).max() < 1.1
+    # With thirty rows one draw in ten misleads.
+    assert (ours / theirs).max() < (1.2 if n == 30 else 1.01)
+    assert (ours / theirs > 1.01).mean() <= 0.15
 
 
 def test_separable_rows_do_not_make_predictions_certain():
@@ -151,7 +153,7 @@ def test_the_pool_says_what_it_is_made_of(tmp_path):
     sample = confused(n=300, k=3)
     fitted = pc.KernelCalibrator().fit(sample.proba, sample.labels)
     assert fitted.used_ == "pool"
-    assert fitted.shares_.shape == (4,)
+    assert fitted.shares_.shape == (5,)
     assert (fitted.shares_ >= 0.0).all()
     fitted.save(tmp_path / "pool.polycal")
     again = pc.load(tmp_path / "pool.polycal")

@@ -150,10 +150,12 @@ def scipy_lbfgs(
     start: Float64s,
     curvature: Float64s,
     lower: Float64s | None = None,
+    tolerance: float = 1e-10,
 ) -> Float64s:
     """The minimiser of a smooth function of some numbers within lower bounds, by SciPy's L-BFGS.
 
-    ``curvature`` is about the diagonal of the Hessian: variables scaled by its root need far fewer steps.
+    ``curvature`` is about the diagonal of the Hessian: variables scaled by its root need far fewer steps. The search
+    ends where a step saves no more than ``tolerance``, as a part of the value.
     """
     from scipy.optimize import Bounds, minimize  # noqa: PLC0415 - slow to import
 
@@ -170,7 +172,7 @@ def scipy_lbfgs(
         jac=True,
         method="L-BFGS-B",
         bounds=None if lower is None else Bounds(lower / scale, np.inf),
-        options={"maxiter": 1000, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-7},
+        options={"maxiter": 1000, "maxcor": 20, "ftol": tolerance, "gtol": min(1e-7, 1e3 * tolerance)},
     )
     point: Float64s = result.x * scale
     return point

@@ -49,7 +49,7 @@ def fit_vector(sample: Sample) -> Program:
         return loss + 0.5 * float(shift @ shift) / total, gradient + shift / width / total
 
     starts = [np.concatenate([[slope], centre[1:]]) for slope in tuning.SLOPES]
-    found = [scipy_lbfgs(objective, start, width**-2.0) for start in starts]
+    found = [scipy_lbfgs(objective, start, width**-2.0, tolerance=tuning.EXACT) for start in starts]
     scale, shift, mixed = _unpacked(min(found, key=lambda point: objective(point)[0]))
     return Log(), Affine(scale, shift), Softmax(), Affine(np.array([1.0 - mixed]), mixed * background)
 
@@ -241,8 +241,9 @@ def _stack(sample: Sample, table: Float64s, prior: Float64s) -> Float64s:
         by_logit = shares * (slope - shares @ slope) + tuning.PRIOR_ROWS * (prior - shares)
         return -value / total, -by_logit / total
 
-    logit = scipy_lbfgs(objective, np.log(prior), np.ones(prior.size))
-    shares = softmax(logit)
+    logit = scipy_lbfgs(objective, np.log(prior), np.ones(prior.size), tolerance=tuning.EXACT)
+    # More digits would be those of rounding in the members.
+    shares = np.round(softmax(logit), tuning.SHARE_DIGITS)
     shares[shares < tuning.NEGLIGIBLE] = 0.0
     return np.asarray(shares / shares.sum())
 

@@ -72,6 +72,8 @@ MANY_CELLS = 1 << 17
 # and width of the log odds of its background. Log slopes to begin with.
 SLOPE, CLASS_SLOPE, SHIFT, ODDS, ODDS_WIDTH = 1.0, 0.3, 1.0, -5.0, 2.0
 SLOPES = (0.0, -1.5)
+# Distances between its predictions multiply what a search leaves to be found.
+EXACT = 1e-14
 # Rows that the prior of the shares counts for, and the weights in it of temperature and vector scaling up to so many
 # rows, which fall in proportion beyond, and of rows nearby; the rest is the kernel's.
 PRIOR_ROWS, PRIOR_SHARES, EVEN_ROWS = 5.0, (0.1, 0.25, 0.4), 100.0
@@ -84,8 +86,8 @@ SCARCE_ROWS, LEAST_UNIT = 50.0, 1e-3
 SURPRISES, SURPRISED_ROWS, SURPRISING = 0.5, 200.0, 1 << 15
 # The part of the geometric mean; smaller probabilities count as this.
 GEOMETRIC, POOL_FLOOR = 0.5, 1e-12
-# Members of a smaller share are left out.
-NEGLIGIBLE = 0.01
+# Members of a smaller share are left out; shares have so many digits.
+NEGLIGIBLE, SHARE_DIGITS = 0.01, 4
 # Parts of the pool that are tried, and the standard errors that are taken off its gain: more where the kernel's own
 # guard finds that the input is enough, and so much more up to EVEN_ROWS, falling beyond.
 PARTS_OF_POOL = (0.01, 0.018, 0.033, 0.06, 0.11, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
