@@ -37,8 +37,9 @@ class KernelCalibrator(Calibrator):
     ----------
     used_ : {"kernel", "temperature", "pool", "identity"}
         What predicts: the kernel, its baseline only, a pool of several maps, or the input as it is.
-    shares_ : ndarray of shape (4,)
-        The shares of the input, temperature scaling, vector scaling and the kernel.
+    shares_ : ndarray of shape (5,)
+        The shares of the input, temperature scaling, vector scaling, the kernel and labels nearby (four, without the
+        last, in older files).
     temperature_ : float
         T, in the baseline.
     background_ : ndarray of shape (n_classes,)
@@ -107,15 +108,19 @@ class KernelCalibrator(Calibrator):
     model is no longer safe.
 
     *Few rows.* Up to 2,000 rows, a pool predicts: :math:`(1 - t) v + t m`, with a mean m (half linear, half geometric)
-    of three maps: the kernel's; `TemperatureScaling`; and vector scaling with a background,
-    :math:`(1 - e)\,\mathrm{softmax}(e^{a + a_j} \log v_j + b_j) + e u`, with Gaussian priors of widths 1 for a and
-    :math:`b_j`, 0.3 for :math:`a_j` and 2 for the log odds of e, about -5 (for two classes, a beta curve). All predict
-    rows that they have not seen: for the kernel, baseline and weights are fitted again without each fold, and
-    :math:`\gamma` and :math:`\alpha` to the others. The shares maximise the log likelihood of the linear mean of these
-    predictions, with a Dirichlet prior of five rows, half of them for the kernel (more beyond 100 rows), and
-    with up to half a row of any label, since rows without a mistake do not show that there is none. The part t
-    maximises what the mean gains on the input less 0.7 standard errors (0.5 beyond some hundred rows; 0.5 more where
-    the guard would leave the input as it is): it is 0 without evidence. Fewer than two rows a fold have no pool.
+    of four maps: the kernel's; `TemperatureScaling`; vector scaling with a background,
+    :math:`c(v) = (1 - e)\,\mathrm{softmax}(e^{a + a_j} \log v_j + b_j) + e u`, with Gaussian priors of widths 1 for a and
+    :math:`b_j`, 0.3 for :math:`a_j` and 2 for the log odds of e, about -5 (for two classes, a beta curve); and, for up to
+    70 classes, labels nearby, :math:`(r c(v) + \sum_i K_i 1_{y_i}) / (r + \sum_i K_i)`, where :math:`K_i` is a Gaussian
+    kernel between the logarithms of c(v) and of :math:`c(v_i)` and r the rows that c counts for (0.5, 2, 8 or 32, and
+    more with fewer than 50 rows; the width is 1/16 to 1 median distances: whichever pair predicts held-out rows best).
+    All predict rows that they have not seen: for the kernel, baseline and weights are fitted again without each fold,
+    and :math:`\gamma` and :math:`\alpha` to the others. The shares maximise the log likelihood of the linear mean of
+    these predictions, with a Dirichlet prior of five rows (of which labels nearby have 0.4, temperature and vector
+    scaling 0.1 and 0.25 up to 100 rows and less beyond, the kernel the rest), and with up to half a row of any label,
+    since rows without a mistake do not show that there is none. The part t maximises what the mean gains on the input
+    less 0.65 standard errors (1.15 where the guard would leave the input as it is): it is 0 without evidence. Fewer than
+    two rows a fold have no pool.
 
     *Rows that are alike.* Near copies of a row in other folds, or rows of its batch, make models look better than
     they are. Rows are joined with the one nearest to them in log probability, these groups with the nearest group,
@@ -140,7 +145,8 @@ class KernelCalibrator(Calibrator):
     each class's block of the Hessian, folds and rows on several threads. Looking for rows that are alike costs
     :math:`n^2 \min(k, 16)` for many rows. Memory: some ten arrays of the input's size in float32, :math:`10^4 k`
     numbers, and with landmarks up to half a GiB (from 67,000 rows on there are fewer of them). Predicting with
-    landmarks costs a product of an (n, k) by a (k, 1000) matrix and 1,000 exponentials a row.
+    landmarks costs a product of an (n, k) by a (k, 1000) matrix and 1,000 exponentials a row; with labels nearby as many
+    of them as there were rows to fit.
 
     References
     ----------

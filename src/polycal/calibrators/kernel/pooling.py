@@ -176,8 +176,8 @@ def fit_pool(
 ) -> Pool:
     """Members, shares and part, given what the kernel predicts of rows it has not seen.
 
-    ``errors`` are the standard errors that are taken off what the pool gains on the input, and a few more for few rows;
-    ``groups`` are the numbers of groups of rows that are one observation.
+    ``errors`` are the standard errors that are taken off what the pool gains on the input; ``groups`` are the numbers
+    of groups of rows that are one observation.
     """
     near, (temperature, vector, *others) = cross_fit(sample, folds)
     shares, part, gains = weigh(sample, groups, [temperature, vector, kernel, *others], errors)
@@ -195,7 +195,7 @@ def weigh(
     prior[2] = 1.0 - prior.sum()
     shares = _stack(sample, table, prior)
     mean = _mean(table[shares > 0.0], shares[shares > 0.0])
-    part = _part(sample, groups, mean, errors + tuning.EXTRA_ERRORS * scarce)
+    part = _part(sample, groups, mean, errors)
     given = _floored(sample.proba)
     pooled = (1.0 - part) * given + part * mean
     named = {**dict(zip(MEMBERS, table, strict=False)), "pool": pooled}

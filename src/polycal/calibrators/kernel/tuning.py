@@ -89,9 +89,9 @@ GEOMETRIC, POOL_FLOOR = 0.5, 1e-12
 # Members of a smaller share are left out; shares have so many digits.
 NEGLIGIBLE, SHARE_DIGITS = 0.01, 4
 # Parts of the pool that are tried, and the standard errors that are taken off its gain: more where the kernel's own
-# guard finds that the input is enough, and so much more up to EVEN_ROWS, falling beyond.
+# guard finds that the input is enough.
 PARTS_OF_POOL = (0.01, 0.018, 0.033, 0.06, 0.11, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-POOL_ERRORS, DOUBTFUL_ERRORS, EXTRA_ERRORS = 0.5, 1.0, 0.2
+POOL_ERRORS, DOUBTFUL_ERRORS = 0.65, 1.15
 # With more rows than this the kernel decides alone, and its baseline is fitted once for all folds.
 FEW_ROWS = 2000
 
