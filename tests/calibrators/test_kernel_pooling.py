@@ -92,7 +92,10 @@ def test_the_better_member_gets_the_larger_share_and_ties_the_prior():
     shares, part, _ = weigh(sample, np.arange(400), [truth, even, even], 1.0)
     assert shares[0] > 0.85
     assert part > 0.8
-    for tied, prior in (([truth] * 3, [0.025, 0.0625, 0.9125, 0.0]), ([truth] * 4, [0.025, 0.0625, 0.5125, 0.4])):
+    for tied, prior in (
+        ([truth] * 3, [0.025, 0.0625, 0.9125, 0.0]),
+        ([truth] * 4, [0.025, 0.0625, 0.5125, 0.4]),
+    ):
         np.testing.assert_allclose(weigh(sample, np.arange(400), tied, 1.0)[0], prior, atol=1e-3)
 
 

@@ -109,18 +109,18 @@ class KernelCalibrator(Calibrator):
 
     *Few rows.* Up to 2,000 rows, a pool predicts: :math:`(1 - t) v + t m`, with a mean m (half linear, half geometric)
     of four maps: the kernel's; `TemperatureScaling`; vector scaling with a background,
-    :math:`c(v) = (1 - e)\,\mathrm{softmax}(e^{a + a_j} \log v_j + b_j) + e u`, with Gaussian priors of widths 1 for a and
-    :math:`b_j`, 0.3 for :math:`a_j` and 2 for the log odds of e, about -5 (for two classes, a beta curve); and, for up to
-    70 classes, labels nearby, :math:`(r c(v) + \sum_i K_i 1_{y_i}) / (r + \sum_i K_i)`, where :math:`K_i` is a Gaussian
-    kernel between the logarithms of c(v) and of :math:`c(v_i)` and r the rows that c counts for (0.5, 2, 8 or 32, and
-    more with fewer than 50 rows; the width is 1/16 to 1 median distances: whichever pair predicts held-out rows best).
-    All predict rows that they have not seen: for the kernel, baseline and weights are fitted again without each fold,
-    and :math:`\gamma` and :math:`\alpha` to the others. The shares maximise the log likelihood of the linear mean of
-    these predictions, with a Dirichlet prior of five rows (of which labels nearby have 0.4, temperature and vector
+    :math:`c(v) = (1 - e)\,\mathrm{softmax}(e^{a + a_j} \log v_j + b_j) + e u`, with Gaussian priors of widths 1 for a
+    and :math:`b_j`, 0.3 for :math:`a_j` and 2 for the log odds of e, about -5 (for two classes, a beta curve); and, for
+    up to 70 classes, labels nearby, :math:`(r c(v) + \sum_i K_i 1_{y_i}) / (r + \sum_i K_i)`, where :math:`K_i` is a
+    Gaussian kernel between the logarithms of c(v) and of :math:`c(v_i)` and r the rows that c counts for (0.5, 2, 8 or
+    32, and more with fewer than 50 rows; the width is 1/16 to 1 median distances: whichever pair predicts held-out rows
+    best). All predict rows that they have not seen: for the kernel, baseline and weights are fitted again without each
+    fold, and :math:`\gamma` and :math:`\alpha` to the others. The shares maximise the log likelihood of the linear mean
+    of these predictions, with a Dirichlet prior of five rows (of which labels nearby have 0.4, temperature and vector
     scaling 0.1 and 0.25 up to 100 rows and less beyond, the kernel the rest), and with up to half a row of any label,
     since rows without a mistake do not show that there is none. The part t maximises what the mean gains on the input
-    less 0.65 standard errors (1.15 where the guard would leave the input as it is): it is 0 without evidence. Fewer than
-    two rows a fold have no pool.
+    less 0.65 standard errors (1.15 where the guard would leave the input as it is): it is 0 without evidence. Fewer
+    than two rows a fold have no pool.
 
     *Rows that are alike.* Near copies of a row in other folds, or rows of its batch, make models look better than
     they are. Rows are joined with the one nearest to them in log probability, these groups with the nearest group,
@@ -145,8 +145,8 @@ class KernelCalibrator(Calibrator):
     each class's block of the Hessian, folds and rows on several threads. Looking for rows that are alike costs
     :math:`n^2 \min(k, 16)` for many rows. Memory: some ten arrays of the input's size in float32, :math:`10^4 k`
     numbers, and with landmarks up to half a GiB (from 67,000 rows on there are fewer of them). Predicting with
-    landmarks costs a product of an (n, k) by a (k, 1000) matrix and 1,000 exponentials a row; with labels nearby as many
-    of them as there were rows to fit.
+    landmarks costs a product of an (n, k) by a (k, 1000) matrix and 1,000 exponentials a row; with labels nearby, as
+    many of them as there were rows to fit.
 
     References
     ----------

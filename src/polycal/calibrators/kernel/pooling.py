@@ -171,9 +171,7 @@ def without_folds(
     return map_threads(of, range(len(folds)), -1 if sample.proba.size >= tuning.MANY_CELLS else 1)
 
 
-def fit_pool(
-    sample: Sample, groups: Ints, folds: Sequence[slice], kernel: Float64s, errors: float
-) -> Pool:
+def fit_pool(sample: Sample, groups: Ints, folds: Sequence[slice], kernel: Float64s, errors: float) -> Pool:
     """Members, shares and part, given what the kernel predicts of rows it has not seen.
 
     ``errors`` are the standard errors that are taken off what the pool gains on the input; ``groups`` are the numbers
@@ -187,7 +185,7 @@ def fit_pool(
 def weigh(
     sample: Sample, groups: Ints, held_out: Sequence[Float64s], errors: float
 ) -> tuple[Float64s, float, dict[str, Gain]]:
-    """Shares, part and gains, given what members predict of rows they have not seen, the last of which may be missing."""
+    """Shares, part and gains, given what members predict of rows they have not seen; the last may be missing."""
     table = np.maximum(np.stack(held_out), tuning.POOL_FLOOR)
     scarce = min(1.0, tuning.EVEN_ROWS / total_weight(sample))
     temperature, vector, near = tuning.PRIOR_SHARES
