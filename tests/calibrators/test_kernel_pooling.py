@@ -99,6 +99,18 @@ def test_the_better_member_gets_the_larger_share_and_ties_the_prior():
         np.testing.assert_allclose(weigh(sample, np.arange(400), tied, 1.0)[0], prior, atol=1e-3)
 
 
+def test_few_rows_trust_simpler_maps_and_fewest_the_simplest():
+    temperature, vector, near = tuning.PRIOR_SHARES
+    np.testing.assert_allclose(
+        pooling._prior_shares(100.0, 4), [temperature, vector, 1.0 - temperature - vector - near, near]
+    )
+    np.testing.assert_allclose(pooling._prior_shares(1e6, 3), [0.0, 0.0, 1.0], atol=1e-4)
+    halfway = pooling._prior_shares(tuning.SCARCE_ROWS / 2, 4)
+    assert halfway[0] == pytest.approx(0.5 + temperature / 2)
+    for total in (1.0, 25.0, 70.0, 300.0):
+        assert pooling._prior_shares(total, 4).sum() == pytest.approx(1.0)
+
+
 def test_without_evidence_the_input_stays():
     rng = np.random.default_rng(0)
     truth = rng.dirichlet(np.ones(3), 100)

@@ -250,7 +250,8 @@ def median_distance(points: Floats) -> float:
     rows = np.unique(np.linspace(0, n - 1, min(n, _MEDIAN_ROWS)).astype(np.int64))
     some = points[rows].astype(np.float64)
     norms = _square_norms(some)
-    squares = norms[:, None] + norms - 2 * (some @ some.T) - _tolerance(some.dtype)
+    rounding = _tolerance(some.dtype) * max(1.0, float(norms.max()))
+    squares = norms[:, None] + norms - 2 * (some @ some.T) - rounding
     upper: Float64s = squares[np.triu_indices(rows.size, 1)]
     positive = upper[upper > 0]
     return float(np.sqrt(np.median(positive))) if positive.size else 1.0

@@ -117,10 +117,10 @@ class KernelCalibrator(Calibrator):
     best). All predict rows that they have not seen: for the kernel, baseline and weights are fitted again without each
     fold, and :math:`\gamma` and :math:`\alpha` to the others. The shares maximise the log likelihood of the linear mean
     of these predictions, with a Dirichlet prior of five rows (of which labels nearby have 0.4, temperature and vector
-    scaling 0.1 and 0.25 up to 100 rows and less beyond, the kernel the rest), and with up to half a row of any label,
-    since rows without a mistake do not show that there is none. The part t maximises what the mean gains on the input
-    less 0.65 standard errors (1.15 where the guard would leave the input as it is): it is 0 without evidence. Fewer
-    than two rows a fold have no pool.
+    scaling 0.1 and 0.25 up to 100 rows and less beyond, the kernel the rest; with n < 50 rows all in proportion, and
+    temperature scaling 1 - n/50 more), and with up to half a row of any label, since rows without a mistake do not show
+    that there is none. The part t maximises what the mean gains on the input less 0.65 standard errors (1.15 where the
+    guard would leave the input as it is): it is 0 without evidence. Fewer than two rows a fold have no pool.
 
     *Rows that are alike.* Near copies of a row in other folds, or rows of its batch, make models look better than
     they are. Rows are joined with the one nearest to them in log probability, these groups with the nearest group,

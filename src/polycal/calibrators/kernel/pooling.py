@@ -187,11 +187,7 @@ def weigh(
 ) -> tuple[Float64s, float, dict[str, Gain]]:
     """Shares, part and gains, given what members predict of rows they have not seen; the last may be missing."""
     table = np.maximum(np.stack(held_out), tuning.POOL_FLOOR)
-    scarce = min(1.0, tuning.EVEN_ROWS / total_weight(sample))
-    temperature, vector, near = tuning.PRIOR_SHARES
-    prior = np.array([scarce * temperature, scarce * vector, 0.0, near][: len(table)])
-    prior[2] = 1.0 - prior.sum()
-    shares = _stack(sample, table, prior)
+    shares = _stack(sample, table, _prior_shares(total_weight(sample), len(table)))
     mean = _mean(table[shares > 0.0], shares[shares > 0.0])
     part = _part(sample, groups, mean, errors)
     given = _floored(sample.proba)
@@ -199,6 +195,17 @@ def weigh(
     named = {**dict(zip(MEMBERS, table, strict=False)), "pool": pooled}
     gains = {name: _gain(sample, groups, given, proba) for name, proba in named.items()}
     return np.pad(shares, (0, len(MEMBERS) - shares.size)), part, gains
+
+
+def _prior_shares(total: float, n_members: int) -> Float64s:
+    """Those of temperature and vector scaling fall beyond EVEN_ROWS rows; below SCARCE_ROWS the first gets more."""
+    scarce, enough = min(1.0, tuning.EVEN_ROWS / total), min(1.0, total / tuning.SCARCE_ROWS)
+    temperature, vector, near = tuning.PRIOR_SHARES
+    prior = np.array([scarce * temperature, scarce * vector, 0.0, near][:n_members])
+    prior[2] = 1.0 - prior.sum()
+    prior *= enough
+    prior[0] += 1.0 - enough
+    return prior
 
 
 def _gain(sample: Sample, groups: Ints, given: Float64s, proba: Float64s) -> Gain:

@@ -78,7 +78,7 @@ EXACT = 1e-14
 # rows, which fall in proportion beyond, and of rows nearby; the rest is the kernel's.
 PRIOR_ROWS, PRIOR_SHARES, EVEN_ROWS = 5.0, (0.1, 0.25, 0.4), 100.0
 # Rows nearby: widths as parts of the median distance, and the numbers of rows that vector scaling counts for beside
-# them; with less than so many rows, more of them. A smaller distance is rounding.
+# them, with SCARCE_ROWS rows or more. A smaller distance is rounding.
 NEAR_WIDTHS, NEAR_ROWS = (0.0625, 0.125, 0.25, 0.5, 1.0), (0.5, 2.0, 8.0, 32.0)
 SCARCE_ROWS, LEAST_UNIT = 50.0, 1e-3
 # Half a row has any class for its label, up to so many rows; less, with their square, beyond. How many probabilities it
