@@ -93,7 +93,7 @@ def test_copies_and_batches_do_not_make_the_calibrator_bold(n, times, noise, k):
     ours, *others = losses.values()
     assert ours < log_loss(new, new_labels)
     # Of forty batches, forty labels are all there is to learn from.
-    assert ours < min(others) + (0.02 if n >= 100 else 0.06)
+    assert ours < min(others) + (0.02 if n >= 100 else 0.07)
     told = pc.KernelCalibrator().fit(proba, labels, groups=rows)
     assert ours < log_loss(told.predict_proba(new), new_labels) + 0.02
 
