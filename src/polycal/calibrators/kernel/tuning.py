@@ -104,7 +104,7 @@ SEARCH_AGAIN, SEARCH_POOL_AGAIN = 1.5, 1.15
 # many times the rows of the last search at least.
 NEARLY_SHOWN, WORTH_A_SEARCH = 1.25, 1.05
 # Models that are nearly fitted need few steps.
-RENEWAL = Effort(tolerance=1e-4, max_steps=4)
+RENEWAL = Effort(tolerance=1e-4, max_steps=3)
 
 # Rows that are alike. Smaller probabilities are not told apart. There are so many groups a fold at least.
 LIKE_FLOOR, LIKE_GROUPS = 1e-6, 2
