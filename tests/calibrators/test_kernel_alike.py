@@ -111,6 +111,25 @@ def test_few_batches_that_are_wide_do_no_harm_though_they_would(n, times, noise,
     assert told < ours < given < bold - 0.5
 
 
+def test_batches_that_lie_apart_are_found_though_they_have_nearly_all_different_labels():
+    """Held out together they leave nothing to learn their labels from, which alone would not tell them from classes."""
+    rng = np.random.default_rng(0)
+
+    def draw_rows(n):
+        logits = rng.normal(0, 3.0, (n, 60))
+        truth = softmax(logits / 1.2, axis=1)
+        return logits, (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+
+    logits, labels = draw_rows(40)
+    new, new_labels = draw_rows(4000)
+    near = softmax(np.repeat(logits, 25, axis=0) + rng.normal(0, 0.3, (1000, 60)), axis=1)
+    assert np.unique(labels).size > 22
+    fitted = pc.KernelCalibrator().fit(near, np.repeat(labels, 25))
+    assert fitted.n_groups_ <= 40
+    given = softmax(new, axis=1)
+    assert log_loss(fitted.predict_proba(given), new_labels) < 1.05 * log_loss(given, new_labels)
+
+
 @pytest.mark.parametrize("n", [400, 2000])
 def test_a_classifier_that_errs_smoothly_is_not_taken_for_one_of_batches(n):
     """Rows nearby agree more often than the baseline is right, but less where they are hard to predict."""

@@ -18,6 +18,8 @@ from polycal.calibrators.regression import sort_by_fold
 from polycal.sample import Sample, row_blocks, split_rows
 
 _TINY = float(np.finfo(np.float64).tiny)
+# Squared distances that may be rounding.
+_EQUAL = 1e-6
 
 
 def find_groups(trial: Trial, baseline: Baseline, choices: tuple[Choice, Choice], seed: int) -> Ints | None:
@@ -44,7 +46,7 @@ def find_groups(trial: Trial, baseline: Baseline, choices: tuple[Choice, Choice]
 
 
 def _find_batches(look: "_Look", choice: Choice, levels: Sequence[Ints], start: int) -> Ints | None:
-    """The smallest groups that hold what a model gains; then larger ones, where they leave far less of it."""
+    """The smallest groups that lie apart, or hold what a model gains; then larger ones that leave far less of it."""
     labels, found, enough = look.trial.sample.labels, None, np.inf
     if labels.size < tuning.BATCHED_ROWS:
         return None
@@ -52,8 +54,10 @@ def _find_batches(look: "_Look", choice: Choice, levels: Sequence[Ints], start: 
     n_labels = np.unique(labels).size
     fewest = n_labels + min(n_labels, tuning.MORE_GROUPS)
     for level, groups in enumerate(levels[start:], start):
+        if found is None and look.are_apart(groups):
+            return groups
         if groups.max() + 1 < fewest:
-            break
+            continue
         held = look.held_together(choice, groups)
         if found is None:
             is_better = held.are_copies if level == 0 else held.are_batches
@@ -125,6 +129,29 @@ class _Look:
     baseline: Baseline
     differs: Bools
     seed: int
+
+    def are_apart(self, groups: Ints) -> bool:
+        """Whether most rows are much nearer to one of their group than to any other, and not equal to it.
+
+        Classes that a classifier tells apart but takes for one another lie apart too: it must mostly be right. Rows in
+        a crowd are near to one another: groups must not be large.
+        """
+        n_groups = int(groups.max()) + 1
+        if self.trial.baseline.accuracy < tuning.MOSTLY_RIGHT or groups.size > tuning.DENSE_ROWS * n_groups:
+            return False
+        points = _main_directions(self.trial.sample)
+        squares = np.einsum("ij,ij->i", points, points)
+        inside, outside = np.empty((2, groups.size))
+
+        def find(rows: slice) -> None:
+            distances = _distances(points, squares, rows)
+            is_own = groups[rows, None] == groups
+            inside[rows] = np.where(is_own, distances, np.inf).min(axis=1)
+            outside[rows] = np.where(is_own, np.inf, distances).min(axis=1)
+
+        map_threads(find, row_blocks(groups.size, groups.size))
+        is_far = (inside > _EQUAL) & (outside > tuning.APART**2 * inside)
+        return float(is_far.mean()) > tuning.MOST
 
     def held_together(self, choice: Choice, groups: Ints) -> _HeldTogether:
         """Fit a model again where groups share a fold."""

@@ -122,18 +122,19 @@ class KernelCalibrator(Calibrator):
     that there is none. The part t maximises what the mean gains on the input less 0.65 standard errors (1.15 where the
     guard would leave the input as it is): it is 0 without evidence. Fewer than two rows a fold have no pool.
 
-    *Rows that are alike.* Near copies of a row in other folds, or rows of its batch, make models look better than
-    they are. Rows are joined with the one nearest to them in log probability, these groups with the nearest group,
-    and so on. Where nearest rows have another label less than 0.6 times as often as the baseline errs, models that
-    gain a tenth on it are fitted again on folds that keep groups together. All is chosen again with groups held out
-    together, and rows count for as many as there are groups, where that costs more than 1.5 standard errors and
-    first groups leave less than 0.3 of the gain, or larger ones less than 0.2; larger groups are taken where they
-    leave less than half of that. And what surprises the model then must mostly be the label of the nearest row too,
-    as in a batch: labels of independent rows differ where they are hard to predict. For first groups, a quarter of
-    it may be another label; for larger ones, a tenth, or 1.3 times the part of all rows (and where it is next to
-    none, they may leave 0.4). Batches are looked for with at least 200 rows and eight groups more than labels
-    (twice as many, with few labels). Where they overlap, some of the harm remains: the nearest row is then often
-    one of another batch. With ``groups``, which are held out together, nothing is looked for.
+    *Rows that are alike.* Near copies of a row in other folds, or rows of its batch, make models look better than they
+    are. Rows are joined with the one nearest to them in log probability, these groups with the nearest group, and so
+    on. Where nearest rows have another label less than 0.6 times as often as the baseline errs, models that gain a
+    tenth on it are fitted again on folds that keep groups together. All is chosen again with groups held out together,
+    and rows count for as many as there are groups, where that costs more than 1.5 standard errors and first groups
+    leave less than 0.3 of the gain, or larger ones less than 0.2; larger groups are taken where they leave less than
+    half of that. And what surprises the model then must mostly be the label of the nearest row too, as in a batch:
+    labels of independent rows differ where they are hard to predict. For first groups, a quarter of it may be another
+    label; for larger ones, a tenth, or 1.3 times the part of all rows (and where it is next to none, they may leave
+    0.4). Batches are looked for with at least 200 rows and eight groups more than labels (twice as many, with few
+    labels), unless the baseline is mostly right and groups of at most 100 rows lie apart: 85 of 100 rows 2.5 times
+    nearer to one of their own than to any other. Where they overlap, some of the harm remains: the nearest row is then
+    often one of another batch. With ``groups``, which are held out together, nothing is looked for.
 
     *Guard*, with more rows. On held-out rows a model must beat the baseline by more than a standard error of the
     paired difference, and must not lose more than 0.3 points of accuracy against the input, with half a standard error

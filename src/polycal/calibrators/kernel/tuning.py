@@ -126,3 +126,6 @@ BATCHES_LEFT, BATCHES_ALONE, MORE_ALONE = 0.2, 0.1, 1.3
 SHARED_LEFT, HARDLY_ALONE = 0.4, 0.03
 # Larger groups must leave less than this part of what smaller ones do.
 FAR_LESS = 0.5
+# Groups of so many rows at most, on average, are batches whatever they leave, where this part of the rows is so many
+# times nearer to one of its own than to any other, and the baseline is right so often.
+DENSE_ROWS, MOST, APART, MOSTLY_RIGHT = 100.0, 0.85, 2.5, 0.5
